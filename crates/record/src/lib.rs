@@ -1,0 +1,15 @@
+//! The run directory's words: the one contract between those who produce facts and those who read them.
+//!
+//! Layer 0: schema and encoding only. Files are written by `lab`; producers hold a [`Recorder`].
+//!
+//! All `*_ns` fields are nanoseconds of the host's `CLOCK_MONOTONIC`, which is the one clock of a run; the manifest's
+//! `epoch_offset_ns` turns them into wall-clock time.
+
+mod event;
+mod recorder;
+
+pub use event::{
+    ClosedBy, Connection, CpuSample, CpuSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Idle, Invocation, LogLine,
+    Request, Span, Start, Status, Tls,
+};
+pub use recorder::{Recorder, Recording};
