@@ -110,8 +110,24 @@ impl InitializationType {
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+
+    /// A function that Lambda would accept.
+    pub(crate) fn spec() -> FunctionSpec {
+        FunctionSpec {
+            name: "f".to_owned(),
+            runtime: Runtime::NodeJs(20),
+            handler: "index.handler".to_owned(),
+            code: PathBuf::from("code"),
+            layers: Vec::new(),
+            memory: MemoryMb::try_from(256).expect("in range"),
+            timeout_ms: 3_000,
+            ephemeral_mb: 512,
+            environment: BTreeMap::new(),
+            region: "ap-northeast-1".to_owned(),
+        }
+    }
 
     #[test]
     fn runtime_identifiers_round_trip() {
