@@ -5,11 +5,18 @@
 //! All `*_ns` fields are nanoseconds of the host's `CLOCK_MONOTONIC`, which is the one clock of a run; the manifest's
 //! `epoch_offset_ns` turns them into wall-clock time.
 
+pub mod csv;
 mod event;
+#[cfg(test)]
+mod example;
+mod manifest;
 mod recorder;
+mod summary;
 
 pub use event::{
-    ClosedBy, Connection, CpuSample, CpuSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Idle, Invocation, LogLine,
-    Request, Span, Start, Status, Tls,
+    ClosedBy, Connection, CpuSample, CpuSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Idle, Invocation,
+    LogLine, Request, Span, Start, Status, Tls,
 };
+pub use manifest::{Calibration, Machine, Manifest, Measurement, SCHEMA};
 pub use recorder::{Recorder, Recording};
+pub use summary::{ConnectionCounts, Expectation, Finding, Quantiles, Summary, VariantSummary};
