@@ -1,1 +1,26 @@
-//! Placeholder.
+//! The Runtime API (version 2018-06-01) of one execution environment.
+//!
+//! A [`Session`] listens on a socket inside the env's network namespace; the runtime in the env long-polls it for events and
+//! posts its answers. [`Session::deliver`] hands an event in, [`Events`] says what the runtime did and when. What is allowed
+//! when is decided by the pure [`state`] module; `routes` and `answer` are the words on the wire; `server` joins them.
+//!
+//! Source of all behaviour: AWS's own in-sandbox server, as described in `lambda-platform.md` §1. Only HTTP/1.1, and never an
+//! idle timeout: a frozen runtime may sit in `GET /next` for hours on one connection.
+
+mod answer;
+mod body;
+mod desk;
+mod event;
+mod listen;
+mod payload;
+mod posting;
+mod routes;
+mod server;
+mod session;
+mod stamp;
+pub mod state;
+mod words;
+
+pub use event::{Events, Invoke, RuntimeEvent, Streaming};
+pub use session::{Error, Limits, Session};
+pub use words::MAX_PAYLOAD_BYTES;
