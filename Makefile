@@ -1,0 +1,72 @@
+# Every target works in a fresh clone on Debian with cargo, node and python3. Nothing is installed outside the repository, except
+# Debian packages that `xtask/prepare` finds missing (as root; otherwise it says which). Everything is built in ONE profile, release:
+# the tests measure, and dependencies compile once.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DELETE_ON_ERROR:
+.PHONY: help build demo test functions prepare bench race soak deny clean
+
+DANKI := target/release/danki
+PIP := target/venv/bin/pip
+NODE_FUNCTIONS := $(patsubst %/package-lock.json,%/node_modules/.package-lock.json,$(wildcard functions/*/package-lock.json))
+PYTHON_FUNCTIONS := $(patsubst %/requirements.txt,%/.deps/installed,$(wildcard functions/*/requirements.txt))
+
+help:
+	@echo 'make demo       build, then S1 and S3 beside the published figures (4 min after the build)'
+	@echo 'make test       every check, with the count at the end (25 min in a fresh clone)'
+	@echo 'make bench      what the instrument itself costs: link, envs, overhead; validation against T1 and T2'
+	@echo 'make race       danki against its peers, A/B'
+	@echo 'make soak       long fuzzing, real-time experiments, audit of dependencies'
+	@echo 'make functions  what the sample functions depend on, from their lockfiles'
+	@echo 'make clean      remove what was built, installed and measured here'
+
+# The time of the build is printed, so that nobody mistakes it for the time of a run.
+build: prepare
+	@SECONDS=0; cargo build --locked --release --package danki-cli; echo "build: $$SECONDS s"
+
+demo: build functions
+	@xtask/demo
+
+test: prepare functions
+	cargo xtask test
+
+prepare:
+	@xtask/prepare
+
+functions: $(NODE_FUNCTIONS) $(PYTHON_FUNCTIONS)
+
+# npm writes this file last, so it is the mark of a complete install.
+functions/%/node_modules/.package-lock.json: functions/%/package-lock.json
+	cd functions/$* && npm ci --ignore-scripts --no-audit --no-fund --loglevel=error
+	touch $@
+
+functions/%/.deps/installed: functions/%/requirements.txt | $(PIP)
+	rm -rf functions/$*/.deps
+	$(PIP) install --quiet --disable-pip-version-check --require-hashes --no-deps --only-binary :all: \
+		--target functions/$*/.deps/python --requirement $<
+	touch $@
+
+$(PIP):
+	python3 -m venv target/venv
+
+bench: build functions
+	cargo bench --locked --workspace --bench '*'
+	$(DANKI) validate
+
+race: build functions
+	xtask/race
+
+soak: build functions deny
+	$(DANKI) bench experiments/idle-cutoff-real.toml
+	xtask/install-fuzz
+	fuzz/run 600
+
+# Licences, advisories and duplicates. Compiling cargo-deny takes minutes, which is why `make test` does without.
+deny:
+	command -v cargo-deny > /dev/null || cargo install --locked --root target/tools cargo-deny
+	PATH="$$PWD/target/tools/bin:$$PATH" cargo deny check
+
+clean:
+	cargo clean
+	rm -rf runs functions/*/node_modules functions/*/.deps fuzz/target fuzz/corpus fuzz/artifacts
