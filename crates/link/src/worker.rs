@@ -1,0 +1,239 @@
+//! The link's thread: waits, moves packets, obeys.
+//!
+//! It sleeps until shortly before the next release and spins the rest, because a sleeping thread comes back tens of µs late.
+
+use crate::config::Config;
+use crate::handle::{Ack, Command, Snapshot};
+use crate::ledger::Ledger;
+use crate::packet::Segment;
+use crate::pcap::Capture;
+use crate::poller::{Poller, Ready};
+use crate::router::{PortId, Router};
+use crate::stats::{Stats, lateness_histogram};
+use crate::{Error, priority};
+use danki_model::{ConnId, EnvId};
+use danki_record::{Event, Recorder};
+use danki_sys::clock;
+use hdrhistogram::Histogram;
+use std::collections::HashMap;
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError};
+
+/// Spinning begins this long before a release: longer than the development machine's wake-up takes (`reference/observe.md` §8).
+const SPIN_NS: u64 = 50_000;
+/// In the last part of it not even the descriptors are looked at.
+const BLIND_SPIN_NS: u64 = 3_000;
+/// `struct virtio_net_hdr` (linux/virtio_net.h) as a TUN with `IFF_VNET_HDR` passes it.
+const VNET_HEADER: usize = 10;
+/// The longest IPv4 packet, its header, and a little.
+const BUFFER: usize = 65_535 + VNET_HEADER + 64;
+
+/// A packet inside the link, with the header its TUN wants.
+pub(crate) struct Parcel {
+    pub data: Vec<u8>,
+    pub tracked: Option<(ConnId, Segment)>,
+}
+
+pub(crate) struct Worker {
+    pub router: Router<Parcel>,
+    pub ledger: Ledger,
+    pub tuns: HashMap<PortId, OwnedFd>,
+    pub region: OwnedFd,
+    pub poller: Poller,
+    pub stats: Stats,
+    pub lateness: Histogram<u64>,
+    pub capture: Option<Capture>,
+    pub epoch_offset_ns: u64,
+    pub events: Vec<Event>,
+    pub buffer: Vec<u8>,
+    /// Bytes before each packet.
+    pub header: usize,
+    recorder: Recorder,
+    commands: Receiver<Command>,
+    wake: Arc<OwnedFd>,
+    stopping: Option<Ack<Snapshot>>,
+}
+
+impl Worker {
+    pub(crate) fn new(
+        config: &Config,
+        region: OwnedFd,
+        recorder: Recorder,
+        commands: Receiver<Command>,
+        wake: Arc<OwnedFd>,
+    ) -> Result<Worker, Error> {
+        let poller = Poller::new(wake.as_fd())?;
+        poller.add_region(region.as_fd())?;
+        Ok(Worker {
+            router: Router::new(config),
+            ledger: Ledger::default(),
+            tuns: HashMap::new(),
+            region,
+            poller,
+            stats: Stats::default(),
+            lateness: lateness_histogram(),
+            capture: config.pcap.as_deref().map(Capture::create).transpose()?,
+            epoch_offset_ns: clock::epoch_offset_ns(),
+            events: Vec::new(),
+            buffer: vec![0; BUFFER],
+            header: if config.offload { VNET_HEADER } else { 0 },
+            recorder,
+            commands,
+            wake,
+            stopping: None,
+        })
+    }
+
+    /// Works until told to stop, or until every handle is gone.
+    pub(crate) fn run(mut self) {
+        match priority::raise() {
+            Ok(()) => self.stats.realtime = true,
+            Err(error) => self.caveat(format!("the link runs without real-time priority: {error}")),
+        }
+        if let Err(error) = self.serve() {
+            self.caveat(format!("the link ended: {error}"));
+        }
+        self.finish();
+    }
+
+    fn serve(&mut self) -> Result<(), Error> {
+        let mut ready = Vec::new();
+        loop {
+            self.deliver();
+            self.record();
+            let next_ns = self.router.next_ns();
+            let left_ns = next_ns.map(|next_ns| next_ns.saturating_sub(clock::monotonic_ns()));
+            match left_ns {
+                Some(left_ns) if left_ns <= BLIND_SPIN_NS => {
+                    std::hint::spin_loop();
+                    if left_ns > 0 {
+                        continue;
+                    }
+                    // Something is due again already: do not forget the descriptors.
+                    self.poller.wait(false, None, &mut ready)?;
+                }
+                Some(left_ns) if left_ns <= SPIN_NS => self.poller.wait(false, None, &mut ready)?,
+                _ => self.poller.wait(true, next_ns.map(|next_ns| next_ns - SPIN_NS), &mut ready)?,
+            }
+            for event in ready.drain(..) {
+                match event {
+                    Ready::Command => {
+                        if !self.obey() {
+                            return Ok(());
+                        }
+                    }
+                    Ready::Timer => {}
+                    Ready::Region => {
+                        self.read_region();
+                    }
+                    Ready::Env(port) => {
+                        self.read_env(PortId(port));
+                    }
+                }
+            }
+        }
+    }
+
+    /// Does what was asked; false: stop.
+    fn obey(&mut self) -> bool {
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        loop {
+            match self.commands.try_recv() {
+                Ok(Command::Attach { env, address, tun, ack }) => ack.send(self.attach(env, address, tun)),
+                Ok(Command::Detach { env, ack }) => ack.send(self.detach(env)),
+                Ok(Command::Hold { env, ack }) => {
+                    self.hold(env);
+                    ack.send(());
+                }
+                Ok(Command::Release { env, ack }) => ack.send(self.release(env)),
+                Ok(Command::Stats { ack }) => ack.send(self.snapshot()),
+                Ok(Command::Stop { ack }) => {
+                    self.stopping = Some(ack);
+                    return false;
+                }
+                Err(TryRecvError::Empty) => return true,
+                Err(TryRecvError::Disconnected) => return false,
+            }
+        }
+    }
+
+    fn attach(&mut self, env: EnvId, address: Ipv4Addr, tun: OwnedFd) -> Result<(), Error> {
+        let port = self.router.attach(env, address)?;
+        if let Err(error) = self.poller.add_env(port.0, tun.as_fd()) {
+            self.router.detach(env);
+            return Err(error);
+        }
+        self.tuns.insert(port, tun);
+        Ok(())
+    }
+
+    /// The TUN is given back, to be closed by another thread: closing one can take 31 ms.
+    fn detach(&mut self, env: EnvId) -> Option<OwnedFd> {
+        let port = self.router.port(env)?;
+        if !self.router.is_held(port) {
+            self.drain_env(port);
+        }
+        let (_, dropped) = self.router.detach(env)?;
+        self.stats.dropped_bound += dropped as u64;
+        self.ledger.end_env(env, clock::monotonic_ns(), &mut self.events);
+        let tun = self.tuns.remove(&port)?;
+        self.poller.remove(tun.as_fd());
+        Some(tun)
+    }
+
+    /// What the env has sent by now is on its way; after that nothing passes its edge.
+    fn hold(&mut self, env: EnvId) {
+        let Some(port) = self.router.port(env).filter(|port| !self.router.is_held(*port)) else { return };
+        self.drain_env(port);
+        if let Some(tun) = self.tuns.get(&port) {
+            self.poller.remove(tun.as_fd());
+        }
+        self.router.hold(port);
+    }
+
+    /// How many packets had waited for it.
+    fn release(&mut self, env: EnvId) -> usize {
+        let Some(port) = self.router.port(env).filter(|port| self.router.is_held(*port)) else { return 0 };
+        let before = self.stats.held;
+        self.router.release(port, clock::monotonic_ns());
+        while !self.deliver() {}
+        if let Some(tun) = self.tuns.get(&port)
+            && let Err(error) = self.poller.add_env(port.0, tun.as_fd())
+        {
+            self.caveat(format!("{env} is cut off: {error}"));
+        }
+        (self.stats.held - before) as usize
+    }
+
+    fn snapshot(&self) -> Snapshot {
+        let mut stats = self.stats.clone();
+        stats.connections = self.ledger.opened();
+        stats.connections_evicted = self.ledger.evicted();
+        stats.pcap_dropped = self.capture.as_ref().map_or(0, Capture::dropped);
+        Snapshot { stats, lateness: self.lateness.clone() }
+    }
+
+    fn finish(mut self) {
+        self.ledger.end(clock::monotonic_ns(), &mut self.events);
+        self.record();
+        let snapshot = self.snapshot();
+        if let Some(Err(error)) = self.capture.take().map(Capture::close) {
+            self.caveat(format!("the capture is not complete: {error}"));
+        }
+        if let Some(ack) = self.stopping.take() {
+            ack.send(snapshot);
+        }
+    }
+
+    fn record(&mut self) {
+        for event in self.events.drain(..) {
+            self.recorder.record(event);
+        }
+    }
+
+    pub(crate) fn caveat(&self, text: String) {
+        self.recorder.record(Event::Caveat { text });
+    }
+}
