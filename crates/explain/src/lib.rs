@@ -1,1 +1,27 @@
-//! Placeholder.
+//! Recorded events → where every nanosecond of every invocation went → what to conclude from it.
+//!
+//! ```no_run
+//! # let events: Vec<danki_record::Event> = Vec::new();
+//! let facts = danki_explain::Facts::gather(&events);
+//! let variants = danki_explain::by_variant(&facts);
+//! for finding in danki_explain::findings(&facts, &variants) {
+//!     assert!(!finding.text.is_empty());
+//! }
+//! ```
+//! The rules and their limits are in `waterfall` and in `docs/waterfall.md`.
+
+mod calls;
+mod cpu;
+mod facts;
+mod findings;
+mod part;
+mod spans;
+mod variant;
+mod waterfall;
+
+pub use calls::{Call, Setup};
+pub use facts::{ConnFacts, EnvFacts, Facts};
+pub use findings::{EXAMPLES, Evidence, Finding, FindingKind, findings};
+pub use part::{Part, PartTimes};
+pub use variant::{PartSummary, Variant, by_variant};
+pub use waterfall::{Segment, Waterfall, waterfall};

@@ -1,0 +1,150 @@
+//! Events of a run, grouped by env and joined: a request belongs to the connection that had its client address at its
+//! time (ports are reused), a call to the invocation of its env that was open when the endpoint read it.
+
+use danki_model::{ConnId, EnvId};
+use danki_record::{
+    Connection, CpuSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Invocation, Request, Span,
+};
+use std::collections::{BTreeMap, HashMap};
+use std::net::SocketAddr;
+
+/// One connection with what happened on it.
+#[derive(Clone, Debug)]
+pub struct ConnFacts {
+    /// The connection.
+    pub connection: Connection,
+    /// When packets of it were in the link, by begin.
+    pub flights: Vec<Span>,
+    /// Requests on it, in order of arrival.
+    pub requests: Vec<Request>,
+}
+
+/// What is known about one env.
+#[derive(Clone, Debug, Default)]
+pub struct EnvFacts {
+    /// Connections, by SYN.
+    pub connections: Vec<ConnFacts>,
+    /// DNS queries, by begin.
+    pub dns: Vec<DnsQuery>,
+    /// CPU series, by first sample; samples are in order of time.
+    pub cpu: Vec<CpuSeries>,
+    /// Init phases that ended, on the caller's path or not.
+    pub inits: Vec<Span>,
+}
+
+/// A run's facts.
+#[derive(Clone, Debug, Default)]
+pub struct Facts {
+    /// By env.
+    pub envs: BTreeMap<EnvId, EnvFacts>,
+    /// All invocations, by dispatch.
+    pub invocations: Vec<Invocation>,
+    /// Requests that match no recorded connection (events were dropped, or the link was not in their way).
+    pub orphans: Vec<Request>,
+}
+
+impl ConnFacts {
+    /// Last instant at which it is known to have existed.
+    pub(crate) fn end_ns(&self) -> u64 {
+        self.connection.closed_ns.unwrap_or(u64::MAX)
+    }
+
+    /// One-way delay, from its own handshake; 0 when it was never established.
+    pub(crate) fn one_way_ns(&self) -> u64 {
+        let c = &self.connection;
+        c.established_ns.map_or(0, |established| established.saturating_sub(c.syn_ns) / 2)
+    }
+}
+
+impl Facts {
+    /// Groups and joins events, which may come in any order.
+    pub fn gather(events: &[Event]) -> Facts {
+        let mut facts = Facts::default();
+        let mut flights: HashMap<ConnId, Vec<Span>> = HashMap::new();
+        let mut requests = Vec::new();
+        for event in events {
+            match event {
+                Event::Invocation(invocation) => facts.invocations.push(invocation.clone()),
+                Event::Cpu(series) => facts.add_cpu(series.clone()),
+                Event::Dns(query) => facts.env(query.env).dns.push(query.clone()),
+                Event::Connection(connection) => facts.add_connection(connection),
+                Event::Flight(Flight { conn, span, .. }) => flights.entry(*conn).or_default().push(*span),
+                Event::Request(request) => requests.push(request.clone()),
+                Event::Env(EnvEvent { env, what: EnvWhat::InitDone { span, .. }, .. }) => {
+                    facts.env(*env).inits.push(*span);
+                }
+                Event::Env(_) | Event::Log(_) | Event::Caveat { .. } => {}
+            }
+        }
+        facts.invocations.sort_by_key(|i| (i.dispatched_ns, i.env));
+        for env in facts.envs.values_mut() {
+            env.sort(&mut flights);
+        }
+        facts.join(requests);
+        facts
+    }
+
+    /// What is known about an env; nothing for an unknown one.
+    pub fn of_env(&self, env: EnvId) -> Option<&EnvFacts> {
+        self.envs.get(&env)
+    }
+
+    fn env(&mut self, env: EnvId) -> &mut EnvFacts {
+        self.envs.entry(env).or_default()
+    }
+
+    fn add_cpu(&mut self, mut series: CpuSeries) {
+        series.samples.sort_by_key(|s| s.at_ns);
+        self.env(series.env).cpu.push(series);
+    }
+
+    fn add_connection(&mut self, connection: &Connection) {
+        let connection =
+            ConnFacts { connection: connection.clone(), flights: Vec::new(), requests: Vec::new() };
+        self.env(connection.connection.env).connections.push(connection);
+    }
+
+    fn join(&mut self, mut requests: Vec<Request>) {
+        requests.sort_by_key(|r| (r.received.from_ns, r.ordinal));
+        let mut by_client: HashMap<SocketAddr, Vec<(u64, EnvId, usize)>> = HashMap::new();
+        for (env, facts) in &self.envs {
+            for (at, c) in facts.connections.iter().enumerate() {
+                by_client.entry(c.connection.client).or_default().push((c.connection.syn_ns, *env, at));
+            }
+        }
+        by_client.values_mut().for_each(|holders| holders.sort_unstable());
+        for request in requests {
+            let holder = by_client.get(&request.client).and_then(|holders| {
+                let after = holders.partition_point(|(syn_ns, ..)| *syn_ns <= request.received.from_ns);
+                after.checked_sub(1).map(|at| holders[at])
+            });
+            match holder.and_then(|(_, env, at)| self.envs.get_mut(&env).map(|e| &mut e.connections[at])) {
+                Some(conn) => conn.requests.push(request),
+                None => self.orphans.push(request),
+            }
+        }
+    }
+}
+
+impl EnvFacts {
+    fn sort(&mut self, flights: &mut HashMap<ConnId, Vec<Span>>) {
+        self.connections.sort_by_key(|c| (c.connection.syn_ns, c.connection.conn));
+        for c in &mut self.connections {
+            c.flights = flights.remove(&c.connection.conn).unwrap_or_default();
+            c.flights.sort_by_key(|f| (f.from_ns, f.to_ns));
+        }
+        self.dns.sort_by_key(|q| (q.span.from_ns, q.span.to_ns));
+        self.cpu.sort_by_key(|series| series.samples.first().map(|s| s.at_ns));
+        self.inits.sort_by_key(|s| s.from_ns);
+    }
+
+    /// Connections that existed at some instant of `s`.
+    pub(crate) fn connections_during(&self, s: Span) -> impl Iterator<Item = &ConnFacts> {
+        let until = self.connections.partition_point(|c| c.connection.syn_ns <= s.to_ns);
+        // After its FIN a connection still has packets under way: its flights are looked at one by one.
+        self.connections[..until].iter().filter(move |c| {
+            let last_flight = c.flights.last().map_or(0, |f| f.to_ns);
+            c.end_ns().max(last_flight) >= s.from_ns
+        })
+    }
+}

@@ -1,0 +1,253 @@
+//! One invocation's span [dispatched, responded], cut so that every instant belongs to exactly one part.
+//!
+//! # Precedence
+//! Claims are served in this order; each takes what is left of its span:
+//! 1. **Env wait, init, thaw**: the invocation's own spans.
+//! 2. **CPU throttled**: a runnable process was denied CPU, so nothing else could have helped (see `cpu` for where a
+//!    throttle is laid).
+//! 3. **CPU on**: the CPU time of each bucket between two samples, at most the bucket's length, placed first into
+//!    instants of the bucket that no network part claims, then into the rest. A bucket that reaches over the span's
+//!    edge counts with the share that lies inside.
+//! 4. **Service time**, **TLS** (established → handshake done), **TCP connect** (SYN → SYN-ACK), **DNS**,
+//!    **request on the wire** (packets in the link, and request sent → response delivered): in this order, so that
+//!    what an endpoint did is not charged to the wire.
+//! 5. **Unattributed**: the rest.
+//!
+//! The sum is exact by construction: instants are taken out of a set that starts as the whole span.
+//!
+//! # What it over- and understates
+//! - CPU outranks the network: work done *while* a response is on its way hides wire time. [`Waterfall::inclusive`] has
+//!   each part's time regardless of the others.
+//! - CPU without an exact position goes to non-network instants first: overlap of work and waiting is understated by up
+//!   to one bucket (about 1 ms) per edge.
+//! - Throttled time includes throttles during which the process would have waited for the network anyway.
+//! - Two CPUs busy at once count once.
+//! - Service time is the endpoint's clock; hand-over between endpoint and link (some 10 µs) is on the wire or
+//!   unattributed.
+
+use crate::calls::{self, Call};
+use crate::cpu::{self, Bucket};
+use crate::facts::{EnvFacts, Facts};
+use crate::part::{Part, PartTimes};
+use crate::spans::{Instants, span};
+use danki_model::RequestId;
+use danki_record::{Invocation, Span};
+use serde::Serialize;
+
+/// A stretch of an invocation that belongs to one part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Segment {
+    /// What it was spent on.
+    pub part: Part,
+    /// When.
+    #[serde(flatten)]
+    pub span: Span,
+}
+
+/// Where one invocation's time went.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Waterfall {
+    /// The invocation.
+    pub request_id: RequestId,
+    /// Dispatch to response.
+    pub span: Span,
+    /// Parts that sum exactly to the span.
+    pub parts: PartTimes,
+    /// Time per part regardless of the others: spans united and clipped; CPU on is CPU time over all CPUs, CPU
+    /// throttled is what the kernel booked. Unattributed as in `parts`.
+    pub inclusive: PartTimes,
+    /// For drawing: in order, without gap or overlap.
+    pub segments: Vec<Segment>,
+    /// Requests made by the invocation, by begin.
+    pub calls: Vec<Call>,
+}
+
+impl Waterfall {
+    /// Length of the span in ns: the sum of all parts.
+    pub fn total(&self) -> u64 {
+        self.parts.total()
+    }
+
+    /// Parts in order, with their ns.
+    pub fn iter(&self) -> impl Iterator<Item = (Part, u64)> {
+        self.parts.iter()
+    }
+
+    /// Share of the span spent on a part; 0 for an empty span.
+    pub fn share(&self, part: Part) -> f64 {
+        match self.total() {
+            0 => 0.0,
+            total => self.parts[part] as f64 / total as f64,
+        }
+    }
+}
+
+/// Explains one invocation from a run's facts.
+pub fn waterfall(invocation: &Invocation, facts: &Facts) -> Waterfall {
+    let nothing = EnvFacts::default();
+    let env = facts.of_env(invocation.env).unwrap_or(&nothing);
+    let whole = span(invocation.dispatched_ns, invocation.responded_ns.max(invocation.dispatched_ns));
+    let calls = calls::of_invocation(invocation, env);
+    let own = own_claims(invocation);
+    let network = network_claims(whole, env, &calls);
+    let buckets: Vec<Vec<Bucket>> = series_during(env, whole);
+
+    let mut cutter = Cutter::new(whole);
+    cutter.claim_all(&own);
+    cutter.claim_cpu(&buckets, &network);
+    cutter.claim_all(&network);
+    let (segments, mut inclusive) = (cutter.segments(), cutter.inclusive);
+    let mut parts = PartTimes::default();
+    for s in &segments {
+        parts[s.part] += s.span.len_ns();
+    }
+    inclusive[Part::Unattributed] = parts[Part::Unattributed];
+    Waterfall { request_id: invocation.request_id.clone(), span: whole, parts, inclusive, segments, calls }
+}
+
+type Claim = (Part, Vec<Span>);
+
+fn own_claims(i: &Invocation) -> Vec<Claim> {
+    [(Part::EnvWait, i.env_wait), (Part::Init, i.init), (Part::Thaw, i.thaw)]
+        .map(|(part, s)| (part, s.into_iter().collect()))
+        .into()
+}
+
+fn network_claims(whole: Span, env: &EnvFacts, calls: &[Call]) -> Vec<Claim> {
+    let connections: Vec<_> = env.connections_during(whole).collect();
+    let service = calls.iter().map(|c| c.service_time).collect();
+    let tls = connections.iter().filter_map(|c| calls::tls_span(c)).collect();
+    let connect = connections
+        .iter()
+        .map(|c| span(c.connection.syn_ns, c.connection.established_ns.unwrap_or(c.end_ns())))
+        .collect();
+    let dns = env.dns.iter().map(|q| q.span).collect();
+    let flights = connections.iter().flat_map(|c| {
+        let until = c.flights.partition_point(|f| f.from_ns < whole.to_ns);
+        c.flights[..until].iter().copied()
+    });
+    let wire = calls.iter().map(|c| span(c.sent_ns, c.span.to_ns)).chain(flights).collect();
+    vec![
+        (Part::ServiceTime, service),
+        (Part::Tls, tls),
+        (Part::TcpConnect, connect),
+        (Part::Dns, dns),
+        (Part::RequestOnWire, wire),
+    ]
+}
+
+fn series_during(env: &EnvFacts, whole: Span) -> Vec<Vec<Bucket>> {
+    let overlaps = |b: &Bucket| b.span.from_ns < whole.to_ns && b.span.to_ns > whole.from_ns;
+    let series = env.cpu.iter().filter(|series| match (series.samples.first(), series.samples.last()) {
+        (Some(first), Some(last)) => first.at_ns < whole.to_ns && last.at_ns > whole.from_ns,
+        _ => false,
+    });
+    series.map(cpu::buckets).filter(|buckets| buckets.iter().any(overlaps)).collect()
+}
+
+/// Hands out the instants of a span.
+struct Cutter {
+    whole: Span,
+    free: Instants,
+    segments: Vec<Segment>,
+    inclusive: PartTimes,
+}
+
+impl Cutter {
+    fn new(whole: Span) -> Cutter {
+        Cutter { whole, free: Instants::of(whole), segments: Vec::new(), inclusive: PartTimes::default() }
+    }
+
+    fn claim_all(&mut self, claims: &[Claim]) {
+        for (part, spans) in claims {
+            let mut united = Instants::default();
+            for s in spans {
+                united.insert(*s);
+            }
+            let inside = united.within(self.whole);
+            self.include(*part, length(&inside));
+            for s in inside {
+                self.claim(*part, s);
+            }
+        }
+    }
+
+    fn claim(&mut self, part: Part, s: Span) {
+        let taken = self.free.take(s);
+        self.segments.extend(taken.into_iter().map(|span| Segment { part, span }));
+    }
+
+    fn claim_cpu(&mut self, series: &[Vec<Bucket>], network: &[Claim]) {
+        // What of each bucket is still to be had, before the CPU parts take from it.
+        let available: Vec<Vec<u64>> = series
+            .iter()
+            .map(|buckets| buckets.iter().map(|b| length(&self.free.within(b.span))).collect())
+            .collect();
+        for s in series.iter().flat_map(|buckets| cpu::throttled(buckets)) {
+            self.claim(Part::CpuThrottled, s);
+        }
+        let mut quiet = self.free.clone();
+        for s in network.iter().flat_map(|(_, spans)| spans) {
+            quiet.take(*s);
+        }
+        for (b, available) in series.iter().flatten().zip(available.iter().flatten()) {
+            if *available == 0 {
+                continue;
+            }
+            self.include(Part::CpuOn, share(b.used_ns, *available, b.span.len_ns()));
+            self.include(Part::CpuThrottled, share(b.booked_ns, *available, b.span.len_ns()));
+            let budget = share(b.on_ns(), *available, b.span.len_ns());
+            let spent = first_of(&quiet.within(b.span), budget);
+            for s in &spent {
+                quiet.take(*s);
+                self.claim(Part::CpuOn, *s);
+            }
+            for s in first_of(&self.free.within(b.span), budget - length(&spent)) {
+                self.claim(Part::CpuOn, s);
+            }
+        }
+    }
+
+    /// Saturates: counters that jump are garbage, and garbage must not end the report.
+    fn include(&mut self, part: Part, ns: u64) {
+        self.inclusive[part] = self.inclusive[part].saturating_add(ns);
+    }
+
+    /// All segments in order, neighbours of one part joined, the rest unattributed.
+    fn segments(&self) -> Vec<Segment> {
+        let rest = self.free.iter().map(|span| Segment { part: Part::Unattributed, span });
+        let mut all: Vec<Segment> = self.segments.iter().copied().chain(rest).collect();
+        all.sort_by_key(|s| s.span.from_ns);
+        let mut joined: Vec<Segment> = Vec::with_capacity(all.len());
+        for s in all {
+            match joined.last_mut() {
+                Some(last) if last.part == s.part => last.span.to_ns = s.span.to_ns,
+                _ => joined.push(s),
+            }
+        }
+        joined
+    }
+}
+
+fn length(spans: &[Span]) -> u64 {
+    spans.iter().map(|s| s.len_ns()).sum()
+}
+
+/// The earliest instants of `spans`, `budget` ns of them.
+fn first_of(spans: &[Span], mut budget: u64) -> Vec<Span> {
+    let mut first = Vec::new();
+    for s in spans {
+        let len = s.len_ns().min(budget);
+        if len > 0 {
+            first.push(span(s.from_ns, s.from_ns + len));
+        }
+        budget -= len;
+    }
+    first
+}
+
+/// `amount · inside / length`, without overflow.
+fn share(amount: u64, inside: u64, length: u64) -> u64 {
+    let scaled = u128::from(amount) * u128::from(inside) / u128::from(length.max(1));
+    u64::try_from(scaled).expect("inside is at most length")
+}

@@ -1,0 +1,197 @@
+//! The worked example of `docs/waterfall.md`, and calls and findings of a small run.
+
+use crate::support::{client, closed, connection, cpu, dns, flight, invocation, request, us};
+use danki_explain::{Facts, FindingKind, Part, by_variant, findings, waterfall};
+use danki_record::{ClosedBy, Event, Start};
+
+/// A warm call on a new connection with a round trip of 1 ms. The quota ends 2.4 ms in and the throttle hides most of
+/// the TLS handshake's second flight.
+fn new_connection() -> Vec<Event> {
+    vec![
+        Event::Invocation(invocation("off", 0, 0, 30_000)),
+        dns(1_000, 1_400),
+        Event::Connection(connection(1, 4_000, 1_500, 2_500)),
+        flight(1, 1_500, 2_500),
+        flight(1, 2_600, 3_700),   // ClientHello up, ServerHello down
+        flight(1, 21_000, 21_500), // Finished and the request
+        flight(1, 21_510, 22_010), // an acknowledgement
+        flight(1, 25_610, 26_110), // the response
+        request(4_000, 1, 21_600, 25_600, Some(us(2_010, 21_590))),
+        cpu(&[
+            (100, 0, 0),
+            (1_000, 900, 0),
+            (2_000, 950, 0),
+            (3_000, 1_350, 0), // CPU in front of the throttle
+            (10_000, 1_350, 0),
+            (21_000, 2_350, 16_600), // the throttle ended at 20,000
+            (26_000, 2_350, 16_600),
+            (30_000, 3_350, 16_600),
+        ]),
+    ]
+}
+
+#[test]
+fn the_worked_example() {
+    let facts = Facts::gather(&new_connection());
+    let w = waterfall(&facts.invocations[0], &facts);
+    let us_of = |part| w.parts[part] / 1_000;
+    let table = [
+        (Part::Thaw, 100),
+        (Part::CpuOn, 900 + 50 + 400 + 1_000 + 1_000),
+        (Part::CpuThrottled, 16_600),
+        (Part::Dns, 400),
+        (Part::TcpConnect, 600),
+        (Part::Tls, 1_490),
+        (Part::RequestOnWire, 530),
+        (Part::ServiceTime, 3_990),
+    ];
+    let told: Vec<_> = table.iter().map(|(part, _)| (*part, us_of(*part))).collect();
+    assert_eq!(told, table, "{:#?}", w.segments);
+    assert_eq!(w.total(), 30_000_000);
+    assert_eq!(w.inclusive[Part::Tls] / 1_000, 21_590 - 2_500, "the handshake's wall time");
+}
+
+#[test]
+fn a_call_on_a_new_connection_begins_with_its_dns_query() {
+    let facts = Facts::gather(&new_connection());
+    let w = waterfall(&facts.invocations[0], &facts);
+    let [call] = w.calls.as_slice() else { panic!("one call, not {:?}", w.calls) };
+    assert_eq!((call.span, call.sent_ns), (us(1_000, 26_110), 21_000_000));
+    let setup = call.setup.expect("its own connection");
+    assert_eq!(
+        (setup.dns, setup.tcp, setup.tls),
+        (Some(us(1_000, 1_400)), Some(us(1_500, 2_500)), Some(us(2_500, 21_590)))
+    );
+    assert_eq!((call.client, call.idle_before_ns), (client(4_000), None));
+}
+
+#[test]
+fn a_kept_connection_and_a_port_that_comes_again() {
+    let mut events = new_connection();
+    let first = closed(connection(1, 4_000, 1_500, 2_500), 26_110, 200_000, ClosedBy::Server);
+    events[2] = Event::Connection(first);
+    // Later the same port belongs to another connection, opened in one invocation and used again in the next.
+    events.extend([
+        Event::Invocation(invocation("off", 1, 300_000, 310_000)),
+        Event::Invocation(invocation("off", 2, 900_000, 905_000)),
+        Event::Connection(connection(2, 4_000, 300_500, 301_500)),
+        flight(2, 304_000, 304_500),
+        flight(2, 306_000, 306_500),
+        flight(2, 900_200, 900_700),
+        flight(2, 902_700, 903_200),
+        request(4_000, 1, 304_510, 306_000, Some(us(301_000, 304_505))),
+        request(4_000, 2, 900_710, 902_690, None),
+    ]);
+    events.reverse();
+    let facts = Facts::gather(&events);
+    assert!(facts.orphans.is_empty());
+    let calls: Vec<_> = facts.invocations.iter().flat_map(|i| waterfall(i, &facts).calls).collect();
+    assert_eq!(calls.iter().map(|c| c.conn.0).collect::<Vec<_>>(), [1, 2, 2]);
+    assert_eq!(calls.iter().map(|c| c.is_new()).collect::<Vec<_>>(), [true, true, false]);
+    assert_eq!(calls[2].span, us(900_200, 903_200));
+    assert_eq!(calls[2].idle_before_ns, Some((900_200 - 306_500) * 1_000));
+}
+
+#[test]
+fn a_connection_made_during_init_is_kept_by_the_handlers_call() {
+    let mut i = invocation("on", 0, 0, 50_000);
+    (i.start, i.init, i.thaw) = (Start::Cold, Some(us(1_000, 40_000)), None);
+    i.delivered_ns = Some(40_000_000);
+    let facts = Facts::gather(&[
+        Event::Invocation(i),
+        Event::Connection(connection(1, 4_000, 20_000, 21_000)),
+        flight(1, 41_000, 41_500),
+        flight(1, 45_000, 45_500),
+        request(4_000, 1, 41_510, 45_000, Some(us(20_500, 23_000))),
+    ]);
+    let w = waterfall(&facts.invocations[0], &facts);
+    assert!(!w.calls[0].is_new());
+    assert_eq!(w.calls[0].idle_before_ns, Some(18_000_000));
+    assert_eq!(w.parts[Part::Init], 39_000_000);
+}
+
+/// `calls` per invocation; each on a connection of its own, or all on the first one.
+fn run(variant: &str, port: u16, start: u64, invocations: u64, calls: u64, kept: bool) -> Vec<Event> {
+    let mut events = Vec::new();
+    for n in 0..invocations {
+        let from = start + n * 100_000;
+        events.push(Event::Invocation(invocation(variant, n as u32, from, from + calls * 10_000)));
+        for k in 0..calls {
+            let (at, nth) = (from + 200 + k * 10_000, n * calls + k);
+            let conn = u64::from(port) + if kept { 0 } else { nth };
+            let own = u16::try_from(conn).expect("small");
+            let opens = !kept || nth == 0;
+            if opens {
+                events.push(Event::Connection(connection(conn, own, at, at + 1_000)));
+            }
+            let sent = at + if opens { 5_000 } else { 0 };
+            let tls = opens.then(|| us(at + 500, at + 4_000));
+            let ordinal = if kept { nth as u32 + 1 } else { 1 };
+            events.extend([
+                flight(conn, sent, sent + 500),
+                request(own, ordinal, sent + 510, sent + 1_500, tls),
+                flight(conn, sent + 1_510, sent + 2_010),
+            ]);
+        }
+    }
+    events
+}
+
+#[test]
+fn connections_are_judged_by_how_often_they_are_opened() {
+    let mut events = run("off", 1_000, 0, 20, 1, false);
+    events.extend(run("on", 2_000, 10_000_000, 20, 1, true));
+    events.extend(run("recreated", 3_000, 20_000_000, 2, 5, false));
+    let facts = Facts::gather(&events);
+    let variants = by_variant(&facts);
+    let found = findings(&facts, &variants);
+    let kinds: Vec<_> = found.iter().map(|f| (f.variant.as_str(), f.kind)).collect();
+    let expect = [
+        ("off", FindingKind::ConnectionPerInvocation),
+        ("on", FindingKind::ConnectionsKept),
+        ("recreated", FindingKind::ClientRecreated),
+    ];
+    assert_eq!(kinds, expect);
+    let off = &found[0];
+    assert!(
+        off.text.contains("7.0 ms (median of 20), 5.0 ms of it before the request leaves"),
+        "{}",
+        off.text
+    );
+    assert!(off.text.contains("on a kept one 2.0 ms (median of 19, variant on)"), "{}", off.text);
+    assert_eq!(off.examples.len(), danki_explain::EXAMPLES);
+    assert!(found[2].text.contains("(5 per invocation)"), "{}", found[2].text);
+}
+
+#[test]
+fn throttling_cold_starts_and_idle_closures_are_told() {
+    let mut events = Vec::new();
+    for n in 0..6_u64 {
+        let from = n * 5_000_000;
+        let mut i = invocation("small", n as u32, from, from + 40_000);
+        if n == 0 {
+            (i.start, i.init) = (Start::Cold, Some(us(from + 100, from + 10_100)));
+        }
+        i.duration_ms = 40.1;
+        events.push(Event::Invocation(i));
+        let at = from + 20_000;
+        events.push(cpu(&[(at, 0, 0), (at + 1_000, 1_000, 0), (at + 19_000, 1_000, 18_000)]));
+    }
+    let c = connection(1, 4_000, 2_000, 3_000);
+    events.push(Event::Connection(closed(c, 6_000, 4_006_000, ClosedBy::Server)));
+    // Closed when the run ended: nobody met it.
+    let c = connection(2, 4_001, 2_000, 3_000);
+    events.push(Event::Connection(closed(c, 6_000, 90_000_000, ClosedBy::Server)));
+    let facts = Facts::gather(&events);
+    let found = findings(&facts, &by_variant(&facts));
+    let kinds: Vec<_> = found.iter().map(|f| f.kind).collect();
+    assert_eq!(kinds, [FindingKind::ColdStarts, FindingKind::Throttled, FindingKind::ClosedWhileIdle]);
+    assert!(found[0].text.starts_with("1 of 6 invocations waited"), "{}", found[0].text);
+    assert!(
+        found[1].text.contains("20 ms lattice") && found[1].text.contains("0.10 ms"),
+        "{}",
+        found[1].text
+    );
+    assert!(found[2].text.contains("closed 1 of 2 connections after 4.0 s"), "{}", found[2].text);
+    assert_eq!(found[2].examples[0].0, "small-0");
+}

@@ -1,0 +1,5 @@
+//! Facts in, waterfalls, calls and findings out.
+
+mod example;
+mod property;
+mod support;
