@@ -3,6 +3,8 @@
 #![allow(dead_code, reason = "each test target uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests: clippy sees only the tests themselves")]
 
+pub mod process;
+
 use bytes::Bytes;
 use danki_model::RequestId;
 use danki_runtime_api::{Events, Invoke, Limits, RuntimeEvent, Session};
@@ -62,6 +64,16 @@ impl Api {
             RuntimeEvent::Response { request_id, body, .. } if request_id.0 == id => Ok(body),
             RuntimeEvent::Error { request_id, error_type, body, .. } if request_id.0 == id => {
                 Err((error_type, body))
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// Type and payload of the init error that the runtime reports.
+    pub async fn init_error(&mut self) -> (String, serde_json::Value) {
+        match self.event().await {
+            RuntimeEvent::InitError { error_type, body, .. } => {
+                (error_type, serde_json::from_slice(&body).unwrap())
             }
             other => panic!("{other:?}"),
         }
