@@ -18,6 +18,7 @@ pub mod platform_error;
 pub mod time;
 mod validate;
 
+pub use cpu::{CpuModel, ScaleError};
 pub use function::{FunctionSpec, InitializationType, Runtime, UnknownRuntime};
 pub use ids::{ConnId, EnvId, RequestId};
 pub use memory::{MemoryMb, MemoryOutOfRange, PERIOD_US, VCPU_MB};
