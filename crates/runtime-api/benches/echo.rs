@@ -2,6 +2,7 @@
 //!
 //! The span is from `deliver` to the `Response` event, as the host sees it, with the runtime waiting in `/next`. The `raw` client
 //! does nothing but write and read, so its figure is the API's own; node and python add their bootstraps and an echo handler.
+//! `floor` is one byte there and back between two threads with blocking sockets: what this machine's wake-ups cost.
 
 #![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a benchmark prints")]
 
@@ -27,6 +28,7 @@ fn main() {
 }
 
 async fn run() {
+    tokio::task::spawn_blocking(floor).await.unwrap();
     let mut api = Api::start();
     let address = api.address;
     std::thread::spawn(move || raw_runtime(TcpStream::connect(address).unwrap()));
@@ -58,6 +60,31 @@ async fn measure(name: &str, api: &mut Api, payload: &'static str) {
             spans.push((to - from) / 100);
         }
     }
+    print(name, spans);
+}
+
+fn floor() {
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).unwrap();
+    let mut near = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (mut far, _) = listener.accept().unwrap();
+    for stream in [&near, &far] {
+        stream.set_nodelay(true).unwrap();
+    }
+    std::thread::spawn(move || {
+        let mut byte = [0];
+        while far.read_exact(&mut byte).is_ok() && far.write_all(&byte).is_ok() {}
+    });
+    let mut spans = Vec::new();
+    for _ in 0..ROUNDS {
+        let from = monotonic_ns();
+        near.write_all(&[1]).unwrap();
+        near.read_exact(&mut [0]).unwrap();
+        spans.push((monotonic_ns() - from) / 100);
+    }
+    print("floor", spans);
+}
+
+fn print(name: &str, mut spans: Vec<u64>) {
     spans.sort_unstable();
     let at = |q: usize| spans[ROUNDS * q / 100] as f64 / 10.0;
     println!("{name}: n {ROUNDS}, p50 {} µs, p90 {} µs, p99 {} µs", at(50), at(90), at(99));
