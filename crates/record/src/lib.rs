@@ -18,5 +18,5 @@ pub use event::{
     LogLine, Request, Span, Start, Status, Tls,
 };
 pub use manifest::{Calibration, Machine, Manifest, Measurement, SCHEMA};
-pub use recorder::{Recorder, Recording};
+pub use recorder::{Received, Recorder, Recording};
 pub use summary::{ConnectionCounts, Expectation, Finding, Quantiles, Summary, VariantSummary};

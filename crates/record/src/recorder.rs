@@ -3,7 +3,8 @@
 use crate::Event;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::time::Duration;
 
 /// A producer's end: cheap to clone, never blocks. At the bound it drops and counts.
 #[derive(Clone)]
@@ -37,7 +38,27 @@ impl Recorder {
     }
 }
 
+/// What a reader that does not wait for ever gets.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Received {
+    /// A fact.
+    Event(Event),
+    /// Nothing within the time given.
+    Nothing,
+    /// Every [`Recorder`] is gone.
+    Ended,
+}
+
 impl Recording {
+    /// The next fact, if it comes within `patience`.
+    pub fn receive(&self, patience: Duration) -> Received {
+        match self.receiver.recv_timeout(patience) {
+            Ok(event) => Received::Event(event),
+            Err(RecvTimeoutError::Timeout) => Received::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Received::Ended,
+        }
+    }
+
     /// Facts dropped so far.
     pub fn dropped(&self) -> u64 {
         self.dropped.load(Ordering::Relaxed)
@@ -61,6 +82,12 @@ mod tests {
         recorder.record(Event::Caveat { text: "kept".to_owned() });
         recorder.record(Event::Caveat { text: "dropped".to_owned() });
         assert_eq!(recording.dropped(), 1);
+        assert_eq!(
+            recording.receive(Duration::ZERO),
+            Received::Event(Event::Caveat { text: "kept".to_owned() })
+        );
+        assert_eq!(recording.receive(Duration::ZERO), Received::Nothing);
+        recorder.record(Event::Caveat { text: "kept".to_owned() });
         drop(recorder);
         assert_eq!(recording.next(), Some(Event::Caveat { text: "kept".to_owned() }));
         assert_eq!(recording.next(), None);

@@ -144,8 +144,14 @@ pub struct Expectation {
 pub struct Finding {
     /// The variant it is about; absent: the run.
     pub variant: Option<String>,
+    /// What kind of thing it is, in a word.
+    pub kind: String,
     /// One plain sentence.
     pub text: String,
+    /// The numbers behind it: `{name, value, unit}` each.
+    pub evidence: serde_json::Value,
+    /// Invocations to look at.
+    pub examples: Vec<danki_model::RequestId>,
 }
 
 #[cfg(test)]
@@ -240,6 +246,13 @@ mod tests {
             source: "S1".to_owned(),
             reason: String::new(),
         };
+        let finding = Finding {
+            variant: None,
+            kind: "throttled".to_owned(),
+            text: "a finding".to_owned(),
+            evidence: serde_json::Value::Null,
+            examples: Vec::new(),
+        };
         Summary {
             schema: crate::SCHEMA,
             name: "x".to_owned(),
@@ -249,7 +262,7 @@ mod tests {
             repetitions: 1,
             variants: vec![variant],
             expect: vec![expectation],
-            findings: vec![Finding { variant: None, text: "a finding".to_owned() }],
+            findings: vec![finding],
             calibration: Calibration { cpu_factor: Some(1.3), measurements: Vec::new() },
             link: serde_json::Value::Null,
             caveats: vec!["a caveat".to_owned()],
