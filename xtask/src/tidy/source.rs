@@ -16,6 +16,8 @@ const OWNERS: [(&str, &[&str]); 4] = [
     ("crates/testkit/", &["print_stdout", "print_stderr", "disallowed_methods"]),
     ("xtask/", &["print_stdout", "print_stderr", "disallowed_methods"]),
 ];
+/// Integration tests and benchmarks print what they measured or skipped, and may stop at the first surprise.
+const IN_TESTS: [&str; 3] = ["print_stdout", "print_stderr", "unwrap_used"];
 /// Lints whose exceptions have owners; any other may be allowed anywhere, with a reason.
 const OWNED: [&str; 9] = [
     "unsafe_code",
@@ -100,11 +102,7 @@ fn unsafe_code(text: &Text) -> Vec<Finding> {
 
 /// `#[allow(..)]` and `#[expect(..)]`: only by the owner of what the lint bans, and with a reason.
 fn exceptions(text: &Text) -> Vec<Finding> {
-    let owned_here: Vec<&str> = OWNERS
-        .iter()
-        .filter(|(path, _)| text.path.starts_with(path))
-        .flat_map(|(_, lints)| lints.iter().copied())
-        .collect();
+    let owned_here = owned_by(&text.path);
     let mut findings = Vec::new();
     for (line, attribute) in attributes(&text.content) {
         if !attribute.contains("reason") {
@@ -119,6 +117,13 @@ fn exceptions(text: &Text) -> Vec<Finding> {
         }
     }
     findings
+}
+
+fn owned_by(path: &str) -> Vec<&'static str> {
+    let is_test = ["/tests/", "/benches/"].iter().any(|folder| path.contains(folder));
+    let for_tests = if is_test { IN_TESTS.as_slice() } else { &[] };
+    let owners = OWNERS.iter().filter(|(owner, _)| path.starts_with(owner));
+    owners.flat_map(|(_, lints)| *lints).chain(for_tests).copied().collect()
 }
 
 fn names_lint(attribute: &str, lint: &str) -> bool {
@@ -214,6 +219,9 @@ mod tests {
             count("crates/host/src/lib.rs", "#[expect(clippy::too_many_arguments, reason = \"plan\")]"),
             0
         );
+        let in_test = "#![allow(clippy::unwrap_used, reason = \"a test\")]";
+        assert_eq!(count("crates/host/tests/chaos.rs", in_test), 0);
+        assert_eq!(count("crates/host/src/lib.rs", in_test), 1);
         let spread = "#[allow(\n    clippy::unwrap_used,\n    reason = \"x\"\n)]";
         assert_eq!(count("crates/host/src/lib.rs", spread), 1);
         let unwraps = "#[allow(dead_code, reason = \"unwrap_used elsewhere\")]";
