@@ -68,6 +68,8 @@ pub struct Config {
     pub seed: u64,
     /// The TUNs pass a `virtio_net_hdr` before each packet (`IFF_VNET_HDR`), so that segmentation can be left to the receiver.
     pub offload: bool,
+    /// Keep idle CPUs of the machine from sleeping deeply while the link runs, for exact times; costs power.
+    pub keep_awake: bool,
     /// Capture all envs' traffic, as seen at their edge, into this file.
     pub pcap: Option<PathBuf>,
     /// Packets that may wait for a held env; more are dropped and counted. A paused virtual machine drops likewise when its
@@ -88,6 +90,7 @@ impl Default for Config {
             paths: Vec::new(),
             seed: 1,
             offload: true,
+            keep_awake: true,
             pcap: None,
             hold_bound_packets: 1024,
             bound_packets: 16_384,

@@ -244,3 +244,15 @@ fn many_envs_at_once_each_get_their_own() {
         }
     }
 }
+
+#[test]
+fn cpus_are_kept_awake_only_if_asked() {
+    if let Err(error) = crate::awake::Awake::request() {
+        println!("skipped: keeping CPUs awake: {error}");
+        return;
+    }
+    for keep_awake in [true, false] {
+        let rig = Rig::new(Config { keep_awake, ..rtt(0) });
+        assert_eq!(rig.stop().0.awake, keep_awake);
+    }
+}

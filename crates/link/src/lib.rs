@@ -8,6 +8,7 @@
 //! Parts: [`parse_packet`] reads headers; [`Router`] decides where and when (pure); [`Ledger`] keeps the books (pure); the rest moves
 //! bytes. `netem` is not needed. Round-trip times are exact to the thread's lateness, which [`Stats`] reports.
 
+mod awake;
 mod config;
 mod connection;
 mod error;

@@ -34,6 +34,8 @@ pub struct Stats {
     pub unconfirmed: u64,
     /// The link's thread runs with real-time priority.
     pub realtime: bool,
+    /// Idle CPUs are kept from sleeping deeply.
+    pub awake: bool,
     /// Write minus due time, per packet, without those that were held: the instrument's error.
     pub lateness: Lateness,
 }

@@ -2,6 +2,7 @@
 //!
 //! It sleeps until shortly before the next release and spins the rest, because a sleeping thread comes back tens of µs late.
 
+use crate::awake::Awake;
 use crate::config::Config;
 use crate::handle::{Ack, Command, Snapshot};
 use crate::ledger::Ledger;
@@ -53,6 +54,7 @@ pub(crate) struct Worker {
     recorder: Recorder,
     commands: Receiver<Command>,
     wake: Arc<OwnedFd>,
+    keep_awake: bool,
     stopping: Option<Ack<Snapshot>>,
 }
 
@@ -82,6 +84,7 @@ impl Worker {
             recorder,
             commands,
             wake,
+            keep_awake: config.keep_awake,
             stopping: None,
         })
     }
@@ -91,6 +94,14 @@ impl Worker {
         match priority::raise() {
             Ok(()) => self.stats.realtime = true,
             Err(error) => self.caveat(format!("the link runs without real-time priority: {error}")),
+        }
+        let awake = self.keep_awake.then(Awake::request);
+        match &awake {
+            Some(Err(error)) => {
+                self.caveat(format!("idle CPUs may sleep deeply, which delays packets: {error}"))
+            }
+            Some(Ok(_)) => self.stats.awake = true,
+            None => {}
         }
         if let Err(error) = self.serve() {
             self.caveat(format!("the link ended: {error}"));
