@@ -17,6 +17,7 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, SyncSender, TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long a caller waits for the link's thread.
@@ -53,7 +54,7 @@ pub(crate) struct Snapshot {
 /// A running link.
 pub struct Link {
     handle: LinkHandle,
-    stopped: bool,
+    thread: Option<JoinHandle<()>>,
 }
 
 /// Commands a running link; cheap to clone.
@@ -73,12 +74,12 @@ impl Link {
         let flags = EventfdFlags::NONBLOCK | EventfdFlags::CLOEXEC;
         let wake = Arc::new(eventfd(0, flags).map_err(os("cannot create an eventfd"))?);
         let worker = Worker::new(&config, region_tun, recorder, receiver, Arc::clone(&wake))?;
-        std::thread::Builder::new()
+        let thread = std::thread::Builder::new()
             .name("danki-link".to_owned())
             .spawn(move || worker.run())
             .map_err(|source| Error::Os { what: "cannot start a thread", source })?;
         let (unconfirmed, last) = Default::default();
-        Ok(Link { handle: LinkHandle { commands, wake, unconfirmed, last }, stopped: false })
+        Ok(Link { handle: LinkHandle { commands, wake, unconfirmed, last }, thread: Some(thread) })
     }
 
     /// For those who command it.
@@ -93,11 +94,10 @@ impl Link {
     }
 
     fn end(&mut self) {
-        if std::mem::replace(&mut self.stopped, true) {
-            return;
-        }
+        let Some(thread) = self.thread.take() else { return };
         if let Ok(snapshot) = self.handle.call(STOP_DEADLINE, |ack| Command::Stop { ack }) {
             self.handle.keep(snapshot);
+            let _ = thread.join(); // it only closes its descriptors now
         }
     }
 }

@@ -9,6 +9,7 @@
 //! bytes. `netem` is not needed. Round-trip times are exact to the thread's lateness, which [`Stats`] reports.
 
 mod awake;
+mod commands;
 mod config;
 mod connection;
 mod error;

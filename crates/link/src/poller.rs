@@ -16,6 +16,8 @@ pub(crate) enum Ready {
     Timer,
     Region,
     Env(u32),
+    /// The env's TUN is going away. It must be removed, or it would be reported without end.
+    Broken(u32),
 }
 
 const COMMAND: u64 = u64::MAX;
@@ -86,10 +88,13 @@ impl Poller {
             Err(errno) => return Err(os("cannot wait")(errno)),
         };
         for event in events {
+            let flags = event.flags; // a copy: the struct is packed
             ready.push(match event.data.u64() {
                 COMMAND => Ready::Command,
                 TIMER => Ready::Timer,
                 REGION => Ready::Region,
+                // A TUN that is being unregistered reports an error and nothing else (drivers/net/tun.c).
+                port if !flags.contains(epoll::EventFlags::IN) => Ready::Broken(port as u32),
                 port => Ready::Env(port as u32),
             });
         }

@@ -12,15 +12,14 @@ use crate::poller::{Poller, Ready};
 use crate::router::{PortId, Router};
 use crate::stats::{Stats, lateness_histogram};
 use crate::{Error, priority};
-use danki_model::{ConnId, EnvId};
+use danki_model::ConnId;
 use danki_record::{Event, Recorder};
 use danki_sys::clock;
 use hdrhistogram::Histogram;
 use std::collections::HashMap;
-use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::Receiver;
 
 /// Spinning begins this long before a release: longer than the development machine's wake-up takes (`reference/observe.md` §8).
 const SPIN_NS: u64 = 50_000;
@@ -52,10 +51,10 @@ pub(crate) struct Worker {
     /// Bytes before each packet.
     pub header: usize,
     recorder: Recorder,
-    commands: Receiver<Command>,
-    wake: Arc<OwnedFd>,
+    pub commands: Receiver<Command>,
+    pub wake: Arc<OwnedFd>,
+    pub stopping: Option<Ack<Snapshot>>,
     keep_awake: bool,
-    stopping: Option<Ack<Snapshot>>,
 }
 
 impl Worker {
@@ -84,8 +83,8 @@ impl Worker {
             recorder,
             commands,
             wake,
-            keep_awake: config.keep_awake,
             stopping: None,
+            keep_awake: config.keep_awake,
         })
     }
 
@@ -142,88 +141,14 @@ impl Worker {
                     Ready::Env(port) => {
                         self.read_env(PortId(port));
                     }
+                    Ready::Broken(port) => {
+                        if let Some(tun) = self.tuns.get(&PortId(port)) {
+                            self.poller.remove(tun.as_fd());
+                        }
+                    }
                 }
             }
         }
-    }
-
-    /// Does what was asked; false: stop.
-    fn obey(&mut self) -> bool {
-        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
-        loop {
-            match self.commands.try_recv() {
-                Ok(Command::Attach { env, address, tun, ack }) => ack.send(self.attach(env, address, tun)),
-                Ok(Command::Detach { env, ack }) => ack.send(self.detach(env)),
-                Ok(Command::Hold { env, ack }) => {
-                    self.hold(env);
-                    ack.send(());
-                }
-                Ok(Command::Release { env, ack }) => ack.send(self.release(env)),
-                Ok(Command::Stats { ack }) => ack.send(self.snapshot()),
-                Ok(Command::Stop { ack }) => {
-                    self.stopping = Some(ack);
-                    return false;
-                }
-                Err(TryRecvError::Empty) => return true,
-                Err(TryRecvError::Disconnected) => return false,
-            }
-        }
-    }
-
-    fn attach(&mut self, env: EnvId, address: Ipv4Addr, tun: OwnedFd) -> Result<(), Error> {
-        let port = self.router.attach(env, address)?;
-        if let Err(error) = self.poller.add_env(port.0, tun.as_fd()) {
-            self.router.detach(env);
-            return Err(error);
-        }
-        self.tuns.insert(port, tun);
-        Ok(())
-    }
-
-    /// The TUN is given back, to be closed by another thread: closing one can take 31 ms.
-    fn detach(&mut self, env: EnvId) -> Option<OwnedFd> {
-        let port = self.router.port(env)?;
-        if !self.router.is_held(port) {
-            self.drain_env(port);
-        }
-        let (_, dropped) = self.router.detach(env)?;
-        self.stats.dropped_bound += dropped as u64;
-        self.ledger.end_env(env, clock::monotonic_ns(), &mut self.events);
-        let tun = self.tuns.remove(&port)?;
-        self.poller.remove(tun.as_fd());
-        Some(tun)
-    }
-
-    /// What the env has sent by now is on its way; after that nothing passes its edge.
-    fn hold(&mut self, env: EnvId) {
-        let Some(port) = self.router.port(env).filter(|port| !self.router.is_held(*port)) else { return };
-        self.drain_env(port);
-        if let Some(tun) = self.tuns.get(&port) {
-            self.poller.remove(tun.as_fd());
-        }
-        self.router.hold(port);
-    }
-
-    /// How many packets had waited for it.
-    fn release(&mut self, env: EnvId) -> usize {
-        let Some(port) = self.router.port(env).filter(|port| self.router.is_held(*port)) else { return 0 };
-        let before = self.stats.held;
-        self.router.release(port, clock::monotonic_ns());
-        while !self.deliver() {}
-        if let Some(tun) = self.tuns.get(&port)
-            && let Err(error) = self.poller.add_env(port.0, tun.as_fd())
-        {
-            self.caveat(format!("{env} is cut off: {error}"));
-        }
-        (self.stats.held - before) as usize
-    }
-
-    fn snapshot(&self) -> Snapshot {
-        let mut stats = self.stats.clone();
-        stats.connections = self.ledger.opened();
-        stats.connections_evicted = self.ledger.evicted();
-        stats.pcap_dropped = self.capture.as_ref().map_or(0, Capture::dropped);
-        Snapshot { stats, lateness: self.lateness.clone() }
     }
 
     fn finish(mut self) {
