@@ -16,7 +16,7 @@ help:
 	@echo 'make demo       build, then S1 and S3 beside the published figures (4 min after the build)'
 	@echo 'make test       every check, with the count at the end (25 min in a fresh clone)'
 	@echo 'make bench      what the instrument itself costs: link, envs, overhead; validation against T1 and T2'
-	@echo 'make race       danki against its peers, A/B'
+	@echo 'make race       danki against its peers; the benchmarks carry them, interleaved'
 	@echo 'make soak       long fuzzing, real-time experiments, audit of dependencies'
 	@echo 'make functions  what the sample functions depend on, from their lockfiles'
 	@echo 'make clean      remove what was built, installed and measured here'
@@ -54,8 +54,8 @@ bench: build functions
 	cargo bench --locked --workspace --bench '*'
 	$(DANKI) validate
 
-race: build functions
-	xtask/race
+# The peers run inside the benchmarks, interleaved with danki, so that both see the same machine.
+race: bench
 
 soak: build functions deny
 	$(DANKI) bench experiments/idle-cutoff-real.toml

@@ -43,7 +43,7 @@ const FUZZ: &[&str] = &["cargo", "+nightly", "fuzz", "--version"];
 
 /// Everything uses the release profile: tests that measure need it, and dependencies compile once.
 const STAGES: &[Stage] = &[
-    stage("fmt", 2, Count::One, &["cargo", "fmt", "--all", "--check"]),
+    stage("fmt", 2, Count::One, &["cargo", "fmt", "--all", "--check", "--", "--files-with-diff"]),
     stage("tidy", 2, Count::One, &["cargo", "xtask", "tidy"]),
     stage(
         "clippy",
