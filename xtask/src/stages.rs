@@ -77,7 +77,7 @@ const STAGES: &[Stage] = &[
     quick("memory-sizes", &[DANKI, "bench", "experiments/memory-sizes.toml", "--quick"]),
     // Last: it fails if anything above left a process, cgroup, mount or TUN behind.
     stage("doctor", 1, Count::One, &[DANKI, "doctor"]),
-    optional("fuzz", 10, FUZZ, &["fuzz/run", "10"]),
+    optional("fuzz", 15, FUZZ, &["fuzz/run", "10"]),
 ];
 
 /// Prints the stages' names and commands.
