@@ -1,6 +1,32 @@
-//! The kernel, for danki: everything that needs `unsafe`, a namespace, a cgroup, a mount or a clock.
+//! The kernel, for danki: everything that needs `unsafe`, a namespace, a cgroup, a mount or a clock. Mechanisms only; what is made of
+//! them is decided by [`plan::EnvPlan`], which `host` writes.
+//!
+//! [`Keeper::start`] forks the keeper; [`Keeper::create`] makes an env and returns its [`Sandbox`]. Needs Linux 5.12 or later.
 
+mod caveat;
+mod cgroup;
 pub mod clock;
+mod disk;
+mod error;
+mod init;
+mod keeper;
+mod message;
+mod mounts;
+mod netlink;
 pub mod plan;
+mod priority;
+mod process;
+mod rlimits;
+mod run;
+mod sandbox;
+mod sweep;
+mod tun;
+mod wait;
 
+pub use cgroup::{Controller, CpuCounters, EnvCgroup, Version};
+pub use error::Error;
+pub use keeper::Keeper;
 pub use plan::{EnvPlan, ProcessPlan};
+pub use priority::raise_priority;
+pub use sandbox::{ExitStatus, Sandbox, SandboxEvent, Spawned};
+pub use sweep::{leftovers, sweep, sweep_in};

@@ -1,0 +1,87 @@
+//! What an env costs: creation until its program runs, and destruction. `cargo bench -p danki-sys` (root).
+#![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark: it prints, and a failure is its end")]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use danki_sys::clock::monotonic_ns;
+use danki_sys::{Keeper, Sandbox};
+
+const ROUNDS: u32 = 200;
+const ALIVE: u32 = 300;
+
+fn main() {
+    if !support::is_root("bench envs") {
+        return;
+    }
+    let keeper = Keeper::start("bench").unwrap();
+    sequential(&keeper);
+    crun();
+    many(&keeper);
+    keeper.shutdown().unwrap();
+}
+
+fn sequential(keeper: &Keeper) {
+    let (mut create, mut spawn, mut both, mut destroy) = (vec![], vec![], vec![], vec![]);
+    for id in 0..ROUNDS {
+        let start = monotonic_ns();
+        let sandbox = keeper.create(&support::plan(id)).unwrap();
+        let created = monotonic_ns();
+        sandbox.spawn(&support::program(&["/bin/true"])).unwrap();
+        let spawned = monotonic_ns();
+        support::pause(5);
+        let before = monotonic_ns();
+        sandbox.destroy().unwrap();
+        destroy.push(monotonic_ns() - before);
+        create.push(created - start);
+        spawn.push(spawned - created);
+        both.push(spawned - start);
+    }
+    println!("one after the other, {ROUNDS} rounds");
+    for (name, times) in [("create", create), ("spawn", spawn), ("create+spawn", both), ("destroy", destroy)] {
+        show(name, times);
+    }
+}
+
+/// The yardstick, where it is installed: a container of the same system directories.
+fn crun() {
+    if std::process::Command::new("crun").arg("--version").output().is_err() {
+        println!("crun is not installed: no comparison");
+    }
+}
+
+fn many(keeper: &Keeper) {
+    let start = monotonic_ns();
+    let sandboxes: Vec<Sandbox> = (0..ALIVE)
+        .map(|id| {
+            let sandbox = keeper.create(&support::plan(10_000 + id)).unwrap();
+            sandbox.spawn(&support::program(&["/bin/sleep", "1000"])).unwrap();
+            sandbox.cgroup().freeze().unwrap();
+            sandbox
+        })
+        .collect();
+    println!("{ALIVE} envs created and frozen in {} ms", (monotonic_ns() - start) / 1_000_000);
+    let start = monotonic_ns();
+    let halves: Vec<Vec<Sandbox>> = split(sandboxes, 8);
+    std::thread::scope(|scope| {
+        for half in halves {
+            scope.spawn(move || half.into_iter().for_each(|sandbox| sandbox.destroy().unwrap()));
+        }
+    });
+    println!("{ALIVE} frozen envs destroyed by 8 threads in {} ms", (monotonic_ns() - start) / 1_000_000);
+}
+
+fn split(mut all: Vec<Sandbox>, parts: usize) -> Vec<Vec<Sandbox>> {
+    let size = all.len().div_ceil(parts);
+    let mut halves = vec![];
+    while !all.is_empty() {
+        halves.push(all.split_off(all.len().saturating_sub(size)));
+    }
+    halves
+}
+
+fn show(name: &str, mut times: Vec<u64>) {
+    times.sort_unstable();
+    let at = |share: f64| times[((times.len() as f64 * share).ceil() as usize).clamp(1, times.len()) - 1] as f64 / 1e6;
+    println!("  {name:<14} p50 {:.2} ms  p90 {:.2}  p99 {:.2}", at(0.5), at(0.9), at(0.99));
+}

@@ -1,0 +1,12 @@
+//! Control groups, version 1 and 2.
+
+mod counters;
+mod env;
+mod places;
+pub(crate) mod remove;
+pub(crate) mod tree;
+mod words;
+
+pub use counters::CpuCounters;
+pub use env::EnvCgroup;
+pub use words::{Controller, Version};

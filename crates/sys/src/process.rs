@@ -1,0 +1,182 @@
+//! System calls for processes that no safe wrapper offers: making, executing, and what is inherited.
+
+use rustix::io::Errno;
+use rustix::process::Pid;
+use std::ffi::{CStr, CString};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::ptr;
+
+/// Which of two processes returns from [`fork`].
+pub(crate) enum Fork {
+    Parent { child: Pid, pidfd: OwnedFd },
+    Child,
+}
+
+/// Forks the calling thread into a process with new namespaces (`CLONE_NEW*`), like `fork` without its handlers.
+///
+/// # Safety
+/// The child has only the calling thread. Unless the parent had no other, it may use system calls and malloc (glibc keeps that
+/// usable when `atfork` is asked for), and no lock that another thread may have held.
+pub(crate) unsafe fn fork(namespaces: u64) -> Result<Fork, Errno> {
+    let mut pidfd: RawFd = -1;
+    // SAFETY: all-zero is a valid `clone_args`: no flags, no stack, no signals.
+    let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
+    args.flags = namespaces | CLONE_PIDFD;
+    args.pidfd = ptr::from_mut(&mut pidfd) as u64;
+    args.exit_signal = libc::SIGCHLD as u64;
+    // SAFETY: the arguments are valid for this call and their size is given; without CLONE_VM the child has a copy of this stack.
+    let result = unsafe { libc::syscall(libc::SYS_clone3, ptr::from_ref(&args), size_of::<libc::clone_args>()) };
+    match result {
+        -1 => Err(last_error()),
+        0 => Ok(Fork::Child),
+        pid => {
+            let child = i32::try_from(pid).ok().and_then(Pid::from_raw).expect("the kernel returns a pid");
+            // SAFETY: the kernel has just stored a new descriptor there, which nobody else owns.
+            Ok(Fork::Parent { child, pidfd: unsafe { OwnedFd::from_raw_fd(pidfd) } })
+        }
+    }
+}
+
+const CLONE_PIDFD: u64 = libc::CLONE_PIDFD as u64;
+
+/// Forks a process that may have threads, with glibc's handlers, so that malloc is usable in the child.
+///
+/// # Safety
+/// As [`fork`].
+pub(crate) unsafe fn fork_threaded() -> Result<Option<Pid>, Errno> {
+    // SAFETY: the caller keeps to what the child may do.
+    match unsafe { libc::fork() } {
+        -1 => Err(last_error()),
+        pid => Ok(Pid::from_raw(pid)),
+    }
+}
+
+/// Ends the process without running anything of the one it was forked from.
+pub(crate) fn end(code: i32) -> ! {
+    // SAFETY: `_exit` takes any code and does not return.
+    unsafe { libc::_exit(code) }
+}
+
+/// Replaces the program. Returns only the error.
+pub(crate) fn execute(program: &CStr, arguments: &[CString], environment: &[CString]) -> Errno {
+    let pointers = |strings: &[CString]| -> Vec<*const libc::c_char> {
+        strings.iter().map(|s| s.as_ptr()).chain([ptr::null()]).collect()
+    };
+    let (arguments, environment) = (pointers(arguments), pointers(environment));
+    // SAFETY: both arrays end with a null pointer and hold strings that outlive the call.
+    unsafe { libc::execve(program.as_ptr(), arguments.as_ptr(), environment.as_ptr()) };
+    last_error()
+}
+
+/// Closes all descriptors from `first` on, or only marks them to be closed by exec.
+pub(crate) fn close_from(first: RawFd, at_exec: bool) -> Result<(), Errno> {
+    let flags = if at_exec { libc::CLOSE_RANGE_CLOEXEC } else { 0 };
+    // SAFETY: the callers own every descriptor of their forked process and use none of these afterwards.
+    match unsafe { libc::syscall(libc::SYS_close_range, first, u32::MAX, flags) } {
+        0 => Ok(()),
+        _ => Err(last_error()),
+    }
+}
+
+/// Makes `number` another name of `fd`, kept over exec.
+pub(crate) fn rename(fd: BorrowedFd<'_>, number: RawFd) -> Result<(), Errno> {
+    // SAFETY: plain integers; what `number` was before is closed, which is what the callers want.
+    match unsafe { libc::dup2(fd.as_raw_fd(), number) } {
+        -1 => Err(last_error()),
+        _ => Ok(()),
+    }
+}
+
+/// Takes over a descriptor whose number is known.
+///
+/// # Safety
+/// It is open and owned by nobody else.
+pub(crate) unsafe fn own(number: RawFd) -> OwnedFd {
+    // SAFETY: as the caller says.
+    unsafe { OwnedFd::from_raw_fd(number) }
+}
+
+/// Blocks SIGCHLD and returns a descriptor that is readable when a child has changed, non-blocking.
+pub(crate) fn child_events() -> Result<OwnedFd, Errno> {
+    // SAFETY: an all-zero set is a valid object to initialise; the pointers are to it.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigaddset(&raw mut set, libc::SIGCHLD);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const set, ptr::null_mut());
+        match libc::signalfd(-1, &raw const set, libc::SFD_CLOEXEC | libc::SFD_NONBLOCK) {
+            -1 => Err(last_error()),
+            fd => Ok(OwnedFd::from_raw_fd(fd)),
+        }
+    }
+}
+
+/// Ignores these signals from now on.
+pub(crate) fn ignore(signals: &[i32]) {
+    for signal in signals {
+        // SAFETY: ignoring a signal installs no handler.
+        unsafe { libc::signal(*signal, libc::SIG_IGN) };
+    }
+}
+
+/// Every signal as a new program expects it: default action, not blocked.
+pub(crate) fn default_signals() {
+    for signal in 1..=libc::SIGRTMAX() {
+        // SAFETY: the default action installs no handler; numbers that cannot be changed are refused.
+        unsafe { libc::signal(signal, libc::SIG_DFL) };
+    }
+    // SAFETY: an empty set is valid and only read.
+    unsafe {
+        let mut set: libc::sigset_t = std::mem::zeroed();
+        libc::sigemptyset(&raw mut set);
+        libc::sigprocmask(libc::SIG_SETMASK, &raw const set, ptr::null_mut());
+    }
+}
+
+/// Hides memory and descriptors of this process in `/proc` from everybody but root.
+pub(crate) fn forbid_tracing() {
+    // SAFETY: plain integers.
+    unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
+}
+
+/// Removes every capability from the bounding set.
+pub(crate) fn empty_bounding_set() {
+    // Numbers past the last capability are refused; 63 is the largest that the kernel's format has room for.
+    for capability in 0..=63 {
+        // SAFETY: plain integers.
+        if unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) } != 0 {
+            break;
+        }
+    }
+}
+
+/// Sends a signal to every process of the pid namespace but the caller, its pid 1.
+pub(crate) fn signal_all(signal: i32) -> Result<(), Errno> {
+    // SAFETY: plain integers.
+    match unsafe { libc::kill(-1, signal) } {
+        0 => Ok(()),
+        _ => Err(last_error()),
+    }
+}
+
+/// Sets a resource limit by its number.
+pub(crate) fn set_rlimit(resource: u32, soft: u64, hard: u64) -> Result<(), Errno> {
+    let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
+    // SAFETY: the limit outlives the call.
+    match unsafe { libc::setrlimit(resource as _, &raw const limit) } {
+        0 => Ok(()),
+        _ => Err(last_error()),
+    }
+}
+
+/// The hard limit of a resource.
+pub(crate) fn hard_rlimit(resource: u32) -> u64 {
+    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    // SAFETY: the limit outlives the call.
+    unsafe { libc::getrlimit(resource as _, &raw mut limit) };
+    limit.rlim_max
+}
+
+fn last_error() -> Errno {
+    Errno::from_io_error(&std::io::Error::last_os_error()).unwrap_or(Errno::IO)
+}
