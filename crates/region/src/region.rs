@@ -1,0 +1,134 @@
+//! The region as a running thing.
+
+use crate::dns::{self, DnsGuard};
+use crate::endpoint::Endpoint;
+use crate::{Ca, Config, Error, TlsVersion, names};
+use danki_model::EnvId;
+use danki_record::Recorder;
+use danki_serve::{Answer, Call, Peer, Server, Service, TlsOptions, server_config};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// What the region listens on; made by whoever owns its network namespace.
+#[derive(Debug)]
+pub struct Sockets {
+    /// Port 443 of all addresses of the namespace; any listener in tests.
+    pub https: std::net::TcpListener,
+}
+
+/// A running region. Dropping it ends it at once.
+pub struct Region {
+    server: Server,
+    ca: Arc<Ca>,
+    services: dns::Services,
+    recorder: Recorder,
+    runtime: tokio::runtime::Handle,
+}
+
+/// Finds the endpoint that a connection or a request is for.
+struct Gateway {
+    endpoints: Vec<Endpoint>,
+}
+
+impl Region {
+    /// Makes keys, certificates and tables, then serves on the current tokio runtime.
+    pub async fn start(config: Config, sockets: Sockets, recorder: Recorder) -> Result<Region, Error> {
+        config.validate()?;
+        let tls = tls_options(&config);
+        let (gateway, ca) = {
+            let recorder = recorder.clone();
+            let prepare = tokio::task::spawn_blocking(move || prepare(&config, &recorder));
+            prepare.await.map_err(|e| Error::Broken(e.to_string()))??
+        };
+        let services = gateway.endpoints.iter().map(|e| e.service).collect();
+        let certificates: Arc<Ca> = Arc::clone(&ca);
+        let config = danki_serve::Config {
+            tls: Some(server_config(certificates, tls)?),
+            ..danki_serve::Config::default()
+        };
+        let server = Server::start(sockets.https, config, Arc::new(gateway))?;
+        Ok(Region { server, ca, services, recorder, runtime: tokio::runtime::Handle::current() })
+    }
+
+    /// Answers DNS queries of an env on `socket` (bound inside its network namespace) until the guard is dropped.
+    pub fn serve_dns(&self, env: EnvId, socket: std::net::UdpSocket) -> DnsGuard {
+        dns::serve(&self.runtime, env, socket, Arc::clone(&self.services), self.recorder.clone())
+    }
+
+    /// The fixed address of a service, by its endpoint prefix (`dynamodb`); the same in every run.
+    pub fn service_address(service: &str) -> Option<Ipv4Addr> {
+        names::address(service)
+    }
+
+    /// The root certificate that envs must trust.
+    pub fn root_pem(&self) -> &str {
+        self.ca.root_pem()
+    }
+
+    /// Where HTTPS listens.
+    pub fn https_addr(&self) -> std::net::SocketAddr {
+        self.server.local_addr()
+    }
+
+    /// Returns only if the region dies although nobody stopped it, with the reason: race a run against it.
+    pub async fn died(&mut self) -> Error {
+        Error::Serve(self.server.ended().await)
+    }
+
+    /// Lets requests being served finish for at most a second, then closes everything.
+    pub async fn stop(self) {
+        self.server.stop().await;
+    }
+}
+
+fn prepare(config: &Config, recorder: &Recorder) -> Result<(Gateway, Arc<Ca>), Error> {
+    let mut endpoints = Vec::new();
+    if let Some(dynamodb) = &config.dynamodb {
+        endpoints.push(Endpoint::dynamodb(config, dynamodb, recorder.clone())?);
+    }
+    let ca = Ca::create(config.ca_dir.as_deref())?;
+    for endpoint in &endpoints {
+        // Ahead, so that the first handshake does not pay for it.
+        ca.certificate(&format!("{}.{}.amazonaws.com", endpoint.service, config.region_name))?;
+    }
+    Ok((Gateway { endpoints }, Arc::new(ca)))
+}
+
+fn tls_options(config: &Config) -> TlsOptions {
+    let settings = config.dynamodb.as_ref().map(|d| d.endpoint.tls).unwrap_or_default();
+    let version = |v| match v {
+        TlsVersion::V12 => danki_serve::TlsVersion::V12,
+        TlsVersion::V13 => danki_serve::TlsVersion::V13,
+    };
+    TlsOptions { min: version(settings.min), max: version(settings.max), resumption: settings.resumption }
+}
+
+impl Gateway {
+    /// By the name asked for in TLS, then by the address; a region with one endpoint has no other choice.
+    fn endpoint(&self, peer: &Peer) -> Option<&Endpoint> {
+        let by_name =
+            || peer.tls.as_ref().and_then(|tls| tls.server_name.as_deref()).and_then(names::service_of);
+        let by_address = || match peer.local.ip() {
+            IpAddr::V4(address) => names::service_at(address),
+            IpAddr::V6(_) => None,
+        };
+        match by_name().or_else(by_address) {
+            Some(service) => self.endpoints.iter().find(|e| e.service == service),
+            None => self.endpoints.first().filter(|_| self.endpoints.len() == 1),
+        }
+    }
+}
+
+impl Service for Gateway {
+    fn idle_cutoff(&self, peer: &Peer) -> Option<Duration> {
+        self.endpoint(peer).and_then(|e| e.idle_cutoff)
+    }
+
+    async fn call(&self, call: Call) -> Answer {
+        match self.endpoint(&call.peer) {
+            Some(endpoint) => endpoint.call(call).await,
+            None => Answer::HangUp,
+        }
+    }
+}
