@@ -2,16 +2,17 @@
 //!
 //! It sleeps until shortly before the next release and spins the rest, because a sleeping thread comes back tens of µs late.
 
+use crate::Error;
 use crate::awake::Awake;
 use crate::config::Config;
 use crate::handle::{Ack, Command, Snapshot};
 use crate::ledger::Ledger;
+use crate::margin::Margin;
 use crate::packet::Segment;
 use crate::pcap::Capture;
 use crate::poller::{Poller, Ready};
 use crate::router::{PortId, Router};
 use crate::stats::{Stats, lateness_histogram};
-use crate::{Error, priority};
 use danki_model::ConnId;
 use danki_record::{Event, Recorder};
 use danki_sys::clock;
@@ -21,9 +22,7 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 
-/// Spinning begins this long before a release: longer than the development machine's wake-up takes (`reference/observe.md` §8).
-const SPIN_NS: u64 = 50_000;
-/// In the last part of it not even the descriptors are looked at.
+/// In the last part of the spinning not even the descriptors are looked at.
 const BLIND_SPIN_NS: u64 = 3_000;
 /// `struct virtio_net_hdr` (linux/virtio_net.h) as a TUN with `IFF_VNET_HDR` passes it.
 const VNET_HEADER: usize = 10;
@@ -90,7 +89,7 @@ impl Worker {
 
     /// Works until told to stop, or until every handle is gone.
     pub(crate) fn run(mut self) {
-        match priority::raise() {
+        match danki_sys::raise_priority() {
             Ok(()) => self.stats.realtime = true,
             Err(error) => self.caveat(format!("the link runs without real-time priority: {error}")),
         }
@@ -109,7 +108,7 @@ impl Worker {
     }
 
     fn serve(&mut self) -> Result<(), Error> {
-        let mut ready = Vec::new();
+        let (mut ready, mut margin) = (Vec::new(), Margin::default());
         loop {
             self.deliver();
             self.record();
@@ -124,8 +123,14 @@ impl Worker {
                     // Something is due again already: do not forget the descriptors.
                     self.poller.wait(false, None, &mut ready)?;
                 }
-                Some(left_ns) if left_ns <= SPIN_NS => self.poller.wait(false, None, &mut ready)?,
-                _ => self.poller.wait(true, next_ns.map(|next_ns| next_ns - SPIN_NS), &mut ready)?,
+                Some(left_ns) if left_ns <= margin.ns() => self.poller.wait(false, None, &mut ready)?,
+                _ => {
+                    let wake_ns = next_ns.map(|next_ns| next_ns - margin.ns());
+                    self.poller.wait(true, wake_ns, &mut ready)?;
+                    if let (Some(wake_ns), true) = (wake_ns, ready.contains(&Ready::Timer)) {
+                        margin.woke(clock::monotonic_ns().saturating_sub(wake_ns));
+                    }
+                }
             }
             for event in ready.drain(..) {
                 match event {
