@@ -3,6 +3,7 @@
 #![allow(dead_code, reason = "each test target uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests: clippy sees only the tests themselves")]
 
+pub mod counting;
 pub mod process;
 
 use bytes::Bytes;
