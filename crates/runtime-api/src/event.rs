@@ -102,4 +102,9 @@ impl Events {
     pub async fn next(&mut self) -> Option<RuntimeEvent> {
         self.0.recv().await
     }
+
+    /// The next event, if one is there already.
+    pub fn try_next(&mut self) -> Option<RuntimeEvent> {
+        self.0.try_recv().ok()
+    }
 }
