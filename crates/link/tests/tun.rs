@@ -1,4 +1,9 @@
 //! The link between real TUNs: the kernel's own TCP at both ends.
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "helpers of tests: clippy sees only the tests themselves"
+)]
 
 mod support;
 
