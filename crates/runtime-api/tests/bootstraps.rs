@@ -349,3 +349,14 @@ async fn python_s_log_is_lambda_s_and_exits_are_exits() {
     );
     assert_eq!(lines[5], "leaving");
 }
+
+#[tokio::test]
+async fn a_shell_script_is_a_runtime() {
+    let mut api = Api::start();
+    let code = root().join("functions/hello-provided");
+    let process = Process::start::<&str>(&api, code.join("bootstrap").to_str().unwrap(), &[], &code, "any");
+    for _ in 0..3 {
+        assert_eq!(call(&mut api, json!({})).await, Ok(json!({"statusCode": 200, "body": "hello"})));
+    }
+    process.kill().await;
+}

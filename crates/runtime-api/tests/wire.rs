@@ -7,7 +7,7 @@ mod common;
 use bytes::Bytes;
 use common::{Api, DEADLINE, Peer, invoke};
 use danki_runtime_api::{Error, Limits, MAX_PAYLOAD_BYTES, RuntimeEvent, Streaming};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 const OK: &str = "{\"status\":\"OK\"}\n";
@@ -200,6 +200,21 @@ async fn too_large_fails_the_invocation_not_the_env() {
                        \"errorType\":\"Function.ResponseSizeTooLarge\"}";
         assert_eq!(api.answer(&id).await, Err(("Function.ResponseSizeTooLarge".to_owned(), payload.into())));
     }
+}
+
+/// curl asks before it sends a large body.
+#[tokio::test]
+async fn a_body_may_be_announced() {
+    let mut api = Api::start();
+    let mut peer = running(&mut api, "a").await;
+    let head = "POST /2018-06-01/runtime/invocation/a/response HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n";
+    peer.send(format!("{head}Expect: 100-continue\r\n\r\n")).await;
+    let mut go_on = [0; "HTTP/1.1 100 Continue\r\n\r\n".len()];
+    timeout(DEADLINE, peer.0.read_exact(&mut go_on)).await.expect("an answer in time").unwrap();
+    assert_eq!(&go_on, b"HTTP/1.1 100 Continue\r\n\r\n");
+    peer.send("{}").await;
+    assert_eq!(peer.reply().await.status, 202);
+    assert_eq!(api.answer("a").await, Ok("{}".into()));
 }
 
 #[tokio::test]
