@@ -1,0 +1,64 @@
+//! Can this machine do what an experiment asks for? Added up before anything runs.
+
+use crate::Error;
+use crate::experiment::Experiment;
+use danki_load::Load;
+
+/// What link, region and danki itself take of the CPUs while a run is on, in CPUs: the link's thread spins briefly
+/// before each release, the region terminates TLS. An estimate that errs on the small side.
+const OWN_CPUS: f64 = 0.2;
+/// How long an invocation may be taken to last when an open load's concurrency is estimated.
+const OPEN_DURATION_S: f64 = 0.2;
+
+/// CPUs that may be busy at once on the experiment's behalf.
+pub fn cpus_needed(experiment: &Experiment) -> f64 {
+    let at_once = match &experiment.load {
+        Load::Sequence { .. } => 1.0,
+        Load::Closed { clients, .. } => f64::from(*clients),
+        Load::Open { rate_per_s, max_in_flight, .. } => {
+            (rate_per_s * OPEN_DURATION_S).clamp(1.0, f64::from(*max_in_flight))
+        }
+    };
+    // Variants never run at the same time.
+    let largest = experiment.variants.iter().map(|v| v.function.memory.vcpus()).fold(0.0, f64::max);
+    at_once * largest + OWN_CPUS
+}
+
+/// Refuses an experiment that the machine cannot run faithfully. With `force` the refusal becomes a caveat.
+pub fn check(experiment: &Experiment, cpus: u32, force: bool) -> Result<Option<String>, Error> {
+    let needed = cpus_needed(experiment);
+    if needed <= f64::from(cpus) {
+        return Ok(None);
+    }
+    let what = format!(
+        "the experiment may keep {needed:.1} CPUs busy at once (memory/1,769 each, and {OWN_CPUS} for danki), this machine has {cpus}"
+    );
+    if force {
+        return Ok(Some(format!("saturated: {what}; run by --force")));
+    }
+    Err(Error::Demand { what: format!("{what}: results would not be Lambda's") })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Options;
+    use std::path::Path;
+
+    #[test]
+    fn more_than_the_machine_has_is_refused() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join("index.js"), "").expect("written");
+        let check = |memory: u32, load: &str, fits: bool| {
+            let text = format!("name = 'x'\n[function]\ndir = '.'\nmemory_mb = {memory}\n[load]\n{load}");
+            let e = Experiment::parse(&text, "x", Path::new(dir.path()), &Options::default()).expect("fine");
+            assert_eq!(super::check(&e, 2, false).is_ok(), fits, "{memory} MB {load}: {}", cpus_needed(&e));
+            assert_eq!(super::check(&e, 2, true).expect("forced").is_none(), fits);
+        };
+        check(1_769, "kind = 'sequence'\ncount = 1", true);
+        check(10_240, "kind = 'sequence'\ncount = 1", false);
+        check(128, "kind = 'closed'\nclients = 20\ninvocations = 40", true);
+        check(1_769, "kind = 'closed'\nclients = 2\ninvocations = 4", false);
+        check(128, "kind = 'open'\nrate_per_s = 50\ncount = 40", true);
+    }
+}

@@ -1,0 +1,161 @@
+//! The experiment file as it is written. Field names are its keys; what they mean is in `docs/experiment-file.md`.
+
+use danki_load::Load;
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct File {
+    pub name: String,
+    #[serde(default)]
+    pub description: String,
+    pub seed: Option<u64>,
+    pub repetitions: Option<u32>,
+    pub time_scale: Option<f64>,
+    pub event: Option<toml::Value>,
+    pub event_file: Option<PathBuf>,
+    #[serde(default)]
+    pub function: FunctionKeys,
+    #[serde(default)]
+    pub region: RegionKeys,
+    #[serde(default)]
+    pub host: HostKeys,
+    #[serde(default)]
+    pub variant: Vec<VariantKeys>,
+    pub load: Option<Load>,
+    pub quick: Option<QuickKeys>,
+    #[serde(default)]
+    pub expect: Vec<ExpectKeys>,
+}
+
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FunctionKeys {
+    pub dir: Option<PathBuf>,
+    pub runtime: Option<String>,
+    pub handler: Option<String>,
+    pub memory_mb: Option<u32>,
+    pub timeout_s: Option<f64>,
+    pub ephemeral_mb: Option<u32>,
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    pub layers: Option<Vec<PathBuf>>,
+}
+
+/// [`FunctionKeys`] and what only a variant has (`flatten` would lose the unknown keys).
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VariantKeys {
+    pub name: String,
+    pub event: Option<toml::Value>,
+    pub event_file: Option<PathBuf>,
+    pub dir: Option<PathBuf>,
+    pub runtime: Option<String>,
+    pub handler: Option<String>,
+    pub memory_mb: Option<u32>,
+    pub timeout_s: Option<f64>,
+    pub ephemeral_mb: Option<u32>,
+    #[serde(default)]
+    pub environment: BTreeMap<String, String>,
+    pub layers: Option<Vec<PathBuf>>,
+}
+
+impl VariantKeys {
+    /// The function's keys with this variant's over them.
+    pub fn over(self, base: &FunctionKeys) -> FunctionKeys {
+        let base = base.clone();
+        // Another directory is another function: what was said of the first one's code does not hold for it.
+        let (base_runtime, base_handler) = if self.dir.is_some() && self.dir != base.dir {
+            (None, None)
+        } else {
+            (base.runtime, base.handler)
+        };
+        FunctionKeys {
+            dir: self.dir.or(base.dir),
+            runtime: self.runtime.or(base_runtime),
+            handler: self.handler.or(base_handler),
+            memory_mb: self.memory_mb.or(base.memory_mb),
+            timeout_s: self.timeout_s.or(base.timeout_s),
+            ephemeral_mb: self.ephemeral_mb.or(base.ephemeral_mb),
+            environment: base.environment.into_iter().chain(self.environment).collect(),
+            layers: self.layers.or(base.layers),
+        }
+    }
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RegionKeys {
+    pub name: Option<String>,
+    pub rtt_ms: Option<f64>,
+    pub jitter_ms: Option<f64>,
+    pub loss: Option<f64>,
+    pub bandwidth_mbps: Option<f64>,
+    pub dynamodb: Option<danki_region::DynamoDb>,
+}
+
+/// The keys of a network path. They may also stand in an endpoint's section, whose other keys are the region crate's.
+#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct PathKeys {
+    pub rtt_ms: Option<f64>,
+    pub jitter_ms: Option<f64>,
+    pub loss: Option<f64>,
+    pub bandwidth_mbps: Option<f64>,
+}
+
+/// Names of [`PathKeys`].
+pub const PATH_KEYS: [&str; 4] = ["rtt_ms", "jitter_ms", "loss", "bandwidth_mbps"];
+
+/// `[host]`: how envs behave. Absent keys take the host's defaults.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct HostKeys {
+    /// Freeze envs between invocations.
+    pub freezer: Option<bool>,
+    /// Packets of a frozen env.
+    pub while_frozen: Option<danki_host::WhileFrozen>,
+    /// Chance that a thawed runtime sees its event before held packets, 0 to 1.
+    pub event_first: Option<f64>,
+    /// On-demand init runs at one full vCPU.
+    pub init_boost: Option<bool>,
+    /// An env idle for so long is ended, in seconds.
+    pub idle_ttl_s: Option<f64>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct QuickKeys {
+    pub repetitions: Option<u32>,
+    pub load: Option<Load>,
+    pub event: Option<toml::Value>,
+}
+
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ExpectKeys {
+    pub name: String,
+    pub metric: String,
+    pub published: Option<f64>,
+    pub within: Within,
+    #[serde(default)]
+    pub source: String,
+    #[serde(default)]
+    pub reason: String,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(untagged, expecting = "a factor such as 2.0, or { min = .., max = .. }")]
+pub enum Within {
+    Factor(f64),
+    Range(RangeKeys),
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct RangeKeys {
+    pub min: Option<f64>,
+    pub max: Option<f64>,
+}

@@ -1,0 +1,74 @@
+//! An experiment: what is asked, of which function, under which load, against which published figures.
+//!
+//! `docs/experiment-file.md` is the user's description. `keys` is the file as it is written, `resolve` makes an
+//! [`Experiment`] of it, in which every default has been applied and every path is absolute.
+
+mod function_dir;
+mod guess;
+mod keys;
+mod metric;
+mod place;
+mod resolve;
+
+pub use function_dir::{FunctionChoice, single};
+pub use guess::{Guess, Versions};
+pub use keys::HostKeys;
+pub use metric::{Allowed, Expect, Metric, Operand};
+pub use place::nearest;
+pub use resolve::{Options, read_event};
+
+use danki_link::Path as LinkPath;
+use danki_load::Load;
+use danki_model::FunctionSpec;
+use serde::Serialize;
+
+/// An experiment, ready to run.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Experiment {
+    /// Its name.
+    pub name: String,
+    /// What it asks.
+    pub description: String,
+    /// Seed of all draws.
+    pub seed: u64,
+    /// The load is repeated this often, each time with new envs.
+    pub repetitions: u32,
+    /// Divisor of gaps, idle cut-offs and idle lifetimes.
+    pub time_scale: f64,
+    /// The region around the function.
+    pub region: Region,
+    /// How envs behave.
+    pub host: HostKeys,
+    /// What is compared; at least one.
+    pub variants: Vec<Variant>,
+    /// How each variant is invoked.
+    pub load: Load,
+    /// Figures to hold the results against.
+    pub expect: Vec<Expect>,
+    /// `--quick` was applied.
+    pub quick: bool,
+}
+
+/// The region around a function.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Region {
+    /// AWS name.
+    pub name: String,
+    /// The network between the function and endpoints.
+    pub path: LinkPath,
+    /// The DynamoDB endpoint, if there is one.
+    pub dynamodb: Option<danki_region::DynamoDb>,
+    /// The network to it, if it differs.
+    pub dynamodb_path: Option<LinkPath>,
+}
+
+/// One of the things compared.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Variant {
+    /// Its name, unique in the experiment.
+    pub name: String,
+    /// The function as deployed for it.
+    pub function: FunctionSpec,
+    /// Payload of every invocation.
+    pub event: serde_json::Value,
+}

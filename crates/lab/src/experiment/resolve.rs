@@ -1,0 +1,350 @@
+//! From what is written to what is run: defaults, ranges, paths, guesses.
+
+use super::guess::{Guess, Versions};
+use super::keys::{
+    ExpectKeys, File, FunctionKeys, HostKeys, PATH_KEYS, PathKeys, QuickKeys, RegionKeys, VariantKeys,
+};
+use super::metric::Expect;
+use super::place::{Source, Step};
+use super::{Experiment, Region, Variant};
+use crate::BadInput;
+use crate::error::{self, Error};
+use danki_link::Path as LinkPath;
+use danki_load::Load;
+use danki_model::{FunctionSpec, MemoryMb};
+use serde::Deserialize;
+use serde_json::Value;
+use std::fs;
+use std::ops::RangeInclusive;
+use std::path::{Path, PathBuf};
+use toml::de::{DeTable, DeValue, Deserializer};
+
+/// What the command line says about an experiment.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Shrink it.
+    pub quick: bool,
+    /// Instead of the file's seed.
+    pub seed: Option<u64>,
+    /// Instead of the file's divisor.
+    pub time_scale: Option<f64>,
+    /// Interpreters of this machine.
+    pub versions: Versions,
+}
+
+/// `--quick` without `[quick]`: most invocations of a variant.
+const QUICK_COUNT: u32 = 10;
+/// `--quick` without `[quick]`: longest loop.
+const QUICK_SECONDS: f64 = 5.0;
+/// Lambda's default (AWS API reference, `CreateFunction`).
+const TIMEOUT_S: f64 = 3.0;
+/// Lambda's default (AWS API reference, `CreateFunction`).
+const MEMORY_MB: u32 = 128;
+/// Lambda's default (AWS API reference, `CreateFunction`).
+const EPHEMERAL_MB: u32 = 512;
+/// What most of the world's examples use; any name works.
+const REGION: &str = "us-east-1";
+/// DESIGN §8: beyond it, what does not scale (timers of clients, RTTs) drowns what does.
+const TIME_SCALE: RangeInclusive<f64> = 1.0..=10.0;
+const REPETITIONS: RangeInclusive<u32> = 1..=1_000;
+
+type Bad<T> = Result<T, BadInput>;
+
+impl Experiment {
+    /// Reads an experiment file.
+    pub fn read(path: &Path, options: &Options) -> Result<Experiment, Error> {
+        let text = fs::read_to_string(path).map_err(error::file("read", path))?;
+        let dir = path.parent().unwrap_or(Path::new(""));
+        Ok(Experiment::parse(&text, &path.display().to_string(), dir, options)?)
+    }
+
+    /// Reads the text of an experiment file. `file` is its name in messages, `dir` what its paths are relative to.
+    pub fn parse(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Experiment, BadInput> {
+        let source = Source { file, text };
+        let (file, dynamodb_path) = read_keys(&source)?;
+        Resolver { source, dir, options }.experiment(file, dynamodb_path)
+    }
+}
+
+/// The file's keys; the network path in `[region.dynamodb]` is taken out, the rest of that section is the region crate's.
+fn read_keys(source: &Source<'_>) -> Bad<(File, Option<PathKeys>)> {
+    let wrong = |error: toml::de::Error| source.explain(&error);
+    let mut root = DeTable::parse(source.text).map_err(wrong)?;
+    let mut path = DeTable::new();
+    if let Some(DeValue::Table(region)) = root.get_mut().get_mut("region").map(|value| value.get_mut())
+        && let Some(DeValue::Table(dynamodb)) = region.get_mut("dynamodb").map(|value| value.get_mut())
+    {
+        path.extend(PATH_KEYS.iter().filter_map(|key| dynamodb.remove_entry(*key)));
+    }
+    let no_path = path.is_empty();
+    let path = toml::Spanned::new(0..0, path);
+    let path = PathKeys::deserialize(Deserializer::from(path)).map_err(wrong)?;
+    let file = File::deserialize(Deserializer::from(root)).map_err(wrong)?;
+    Ok((file, (!no_path).then_some(path)))
+}
+
+/// Everything that a value's reading may need.
+pub(super) struct Resolver<'a> {
+    pub source: Source<'a>,
+    pub dir: &'a Path,
+    pub options: &'a Options,
+}
+
+impl Resolver<'_> {
+    fn experiment(&self, file: File, dynamodb_path: Option<PathKeys>) -> Bad<Experiment> {
+        let place = |key| self.source.find(&[Step::Key(key)]);
+        name_is_fine("name", &file.name).map_err(|bad| bad.at(place("name")))?;
+        let seed = self.options.seed.or(file.seed).unwrap_or(1);
+        let time_scale = self.options.time_scale.or(file.time_scale).unwrap_or(1.0);
+        in_range("time_scale", time_scale, &TIME_SCALE).map_err(|bad| bad.at(place("time_scale")))?;
+        let (load, repetitions, quick_event) = self.load(file.load, file.repetitions, file.quick)?;
+        let region = self.region(file.region, dynamodb_path)?;
+        self.host(&file.host)?;
+        let event = self.event(file.event, file.event_file).map_err(|bad| bad.at(place("event_file")))?;
+        let event = quick_event.or(event).unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        let variants = self.variants(&file.name, file.variant, &file.function, &region.name, &event)?;
+        let expect = self.expect(file.expect, &variants)?;
+        let (name, description, host, quick) = (file.name, file.description, file.host, self.options.quick);
+        Ok(Experiment {
+            name,
+            description,
+            seed,
+            repetitions,
+            time_scale,
+            region,
+            host,
+            variants,
+            load,
+            expect,
+            quick,
+        })
+    }
+
+    fn load(
+        &self,
+        load: Option<Load>,
+        repetitions: Option<u32>,
+        quick: Option<QuickKeys>,
+    ) -> Bad<(Load, u32, Option<Value>)> {
+        let asked = (load.unwrap_or_default(), repetitions.unwrap_or(1));
+        let ((load, repetitions), event) = match (self.options.quick, quick) {
+            (false, _) => (asked, None),
+            (true, None) => ((asked.0.capped(QUICK_COUNT, QUICK_SECONDS), 1), None),
+            (true, Some(quick)) => {
+                let (load, repetitions) =
+                    (quick.load.unwrap_or(asked.0), quick.repetitions.unwrap_or(asked.1));
+                ((load, repetitions), quick.event.map(to_json))
+            }
+        };
+        in_range("repetitions", repetitions, &REPETITIONS)
+            .map_err(|bad| bad.at(self.source.find(&[Step::Key("repetitions")])))?;
+        Ok((load, repetitions, event))
+    }
+
+    fn region(&self, keys: RegionKeys, dynamodb_path: Option<PathKeys>) -> Bad<Region> {
+        let RegionKeys { name, rtt_ms, jitter_ms, loss, bandwidth_mbps, dynamodb } = keys;
+        let own = PathKeys { rtt_ms, jitter_ms, loss, bandwidth_mbps };
+        let region = Step::Key("region");
+        let path = link_path(&LinkPath::default(), &own, |key| self.source.find(&[region, Step::Key(key)]))?;
+        let to_dynamodb = |keys| {
+            link_path(&path, &keys, |key| self.source.find(&[region, Step::Key("dynamodb"), Step::Key(key)]))
+        };
+        let dynamodb_path = dynamodb_path.map(to_dynamodb).transpose()?;
+        Ok(Region { name: name.unwrap_or_else(|| REGION.to_owned()), path, dynamodb, dynamodb_path })
+    }
+
+    fn host(&self, keys: &HostKeys) -> Bad<()> {
+        let place = |key| self.source.find(&[Step::Key("host"), Step::Key(key)]);
+        let event_first = keys.event_first.unwrap_or(0.0);
+        in_range("event_first", event_first, &(0.0..=1.0)).map_err(|bad| bad.at(place("event_first")))?;
+        let idle = keys.idle_ttl_s.unwrap_or(1.0);
+        in_range("idle_ttl_s", idle, &(1.0..=86_400.0)).map_err(|bad| bad.at(place("idle_ttl_s")))
+    }
+
+    fn variants(
+        &self,
+        experiment: &str,
+        keys: Vec<VariantKeys>,
+        function: &FunctionKeys,
+        region: &str,
+        event: &Value,
+    ) -> Bad<Vec<Variant>> {
+        if keys.is_empty() {
+            let function = self.function(experiment, function.clone(), region);
+            let function = function.map_err(|bad| self.placed(bad, &[Step::Key("function")]))?;
+            return Ok(vec![Variant { name: "default".to_owned(), function, event: event.clone() }]);
+        }
+        let mut variants: Vec<Variant> = Vec::new();
+        for (n, mut variant) in keys.into_iter().enumerate() {
+            let path = [Step::Key("variant"), Step::Index(n)];
+            name_is_fine("variant name", &variant.name).map_err(|bad| self.placed(bad, &path))?;
+            if variants.iter().any(|v| v.name == variant.name) {
+                let bad = BadInput::new(format!("two variants are named {:?}", variant.name));
+                return Err(self.placed(bad, &path));
+            }
+            let own = self.event(variant.event.take(), variant.event_file.take());
+            let event = own.map_err(|bad| self.placed(bad, &path))?.unwrap_or_else(|| event.clone());
+            let name = variant.name.clone();
+            let function = self.function(experiment, variant.over(function), region);
+            let function = function.map_err(|bad| self.placed(bad, &path))?;
+            variants.push(Variant { name, function, event });
+        }
+        Ok(variants)
+    }
+
+    /// The deployed function that the keys describe. Paths are relative to the file; places are the caller's business.
+    pub(super) fn function(&self, name: &str, keys: FunctionKeys, region: &str) -> Bad<FunctionSpec> {
+        let dir = keys.dir.ok_or_else(|| BadInput::new("no dir: where is the function's code?"))?;
+        let code = self.directory("dir", &dir)?;
+        installed(&code)?;
+        let guess = match (&keys.runtime, &keys.handler) {
+            (Some(_), Some(_)) => None,
+            (_, handler) => Some(Guess::of(&code, handler.as_deref(), self.options.versions)?),
+        };
+        let runtime = match keys.runtime {
+            Some(runtime) => {
+                runtime.parse().map_err(|e: danki_model::UnknownRuntime| BadInput::new(e.to_string()))?
+            }
+            None => guess.as_ref().map(|g| g.runtime).expect("guessed unless both are given"),
+        };
+        let handler = keys.handler.or(guess.map(|g| g.handler)).expect("guessed unless both are given");
+        let layers: Bad<Vec<PathBuf>> =
+            keys.layers.unwrap_or_default().iter().map(|layer| self.directory("layer", layer)).collect();
+        let spec = FunctionSpec {
+            name: name.to_owned(),
+            runtime,
+            handler,
+            code,
+            layers: layers?,
+            memory: MemoryMb::try_from(keys.memory_mb.unwrap_or(MEMORY_MB))
+                .map_err(|e| BadInput::new(e.to_string()))?,
+            timeout_ms: milliseconds(keys.timeout_s.unwrap_or(TIMEOUT_S))?,
+            ephemeral_mb: keys.ephemeral_mb.unwrap_or(EPHEMERAL_MB),
+            environment: keys.environment,
+            region: region.to_owned(),
+        };
+        match spec.validate().into_iter().next() {
+            None => Ok(spec),
+            Some(wrong) => {
+                let what = format!("{} is {}; allowed: {}", wrong.what, wrong.value, wrong.allowed);
+                Err(BadInput::new(what).hint(wrong.hint))
+            }
+        }
+    }
+
+    fn directory(&self, what: &str, path: &Path) -> Bad<PathBuf> {
+        let joined = self.dir.join(path);
+        match fs::canonicalize(&joined) {
+            Ok(found) if found.is_dir() => Ok(found),
+            Ok(_) => Err(BadInput::new(format!("{what} {} is not a directory", joined.display()))),
+            Err(error) => {
+                let bad = BadInput::new(format!("{what} {}: {error}", joined.display()));
+                let of_make = path.file_name().is_some_and(|name| name == ".deps");
+                Err(if of_make {
+                    bad.hint("`make functions` installs what functions depend on")
+                } else {
+                    bad
+                })
+            }
+        }
+    }
+
+    fn event(&self, inline: Option<toml::Value>, file: Option<PathBuf>) -> Bad<Option<Value>> {
+        match (inline, file) {
+            (None, None) => Ok(None),
+            (Some(_), Some(_)) => Err(BadInput::new("event and event_file are both given; one is enough")),
+            (Some(value), None) => Ok(Some(to_json(value))),
+            (None, Some(path)) => read_event(&self.dir.join(path)).map(Some),
+        }
+    }
+
+    fn expect(&self, keys: Vec<ExpectKeys>, variants: &[Variant]) -> Bad<Vec<Expect>> {
+        let names: Vec<&str> = variants.iter().map(|v| v.name.as_str()).collect();
+        let one = |(n, keys): (usize, ExpectKeys)| {
+            Expect::new(keys, &names).map_err(|bad| self.placed(bad, &[Step::Key("expect"), Step::Index(n)]))
+        };
+        keys.into_iter().enumerate().map(one).collect()
+    }
+
+    /// Says where a mistake is, unless that is known more exactly.
+    fn placed(&self, bad: BadInput, path: &[Step<'_>]) -> BadInput {
+        if bad.place.is_empty() { bad.at(self.source.find(path)) } else { bad }
+    }
+}
+
+/// A JSON file as an event.
+pub fn read_event(path: &Path) -> Bad<Value> {
+    let text = fs::read_to_string(path).map_err(|e| BadInput::new(e.to_string()).at(path.display()))?;
+    serde_json::from_str(&text)
+        .map_err(|e| BadInput::new(format!("not JSON: {e}")).at(format!("{}:{}", path.display(), e.line())))
+}
+
+/// A package that names dependencies but has none installed fails with an import error deep inside; better said here.
+fn installed(dir: &Path) -> Bad<()> {
+    let Ok(package) = fs::read_to_string(dir.join("package.json")) else { return Ok(()) };
+    let package: Value = serde_json::from_str(&package).unwrap_or_default();
+    let needs = package.get("dependencies").and_then(Value::as_object).is_some_and(|d| !d.is_empty());
+    if needs && !dir.ancestors().take(4).any(|d| d.join("node_modules").is_dir()) {
+        let bad = BadInput::new("package.json names dependencies, but none are installed").at(dir.display());
+        return Err(bad.hint("`make functions` (or `npm ci` there) installs them"));
+    }
+    Ok(())
+}
+
+fn link_path(base: &LinkPath, keys: &PathKeys, place: impl Fn(&str) -> String) -> Bad<LinkPath> {
+    let check = |key: &str, value: Option<f64>, range: RangeInclusive<f64>| match value {
+        Some(value) => in_range(key, value, &range).map_err(|bad| bad.at(place(key))),
+        None => Ok(()),
+    };
+    check("rtt_ms", keys.rtt_ms, 0.0..=1_000.0)?;
+    check("jitter_ms", keys.jitter_ms, 0.0..=1_000.0)?;
+    check("loss", keys.loss, 0.0..=1.0)?;
+    check("bandwidth_mbps", keys.bandwidth_mbps, 0.001..=1_000_000.0)?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 0 to 1,000")]
+    let us = |ms: f64| (ms * 1_000.0).round() as u64;
+    Ok(LinkPath {
+        rtt_us: keys.rtt_ms.map_or(base.rtt_us, us),
+        jitter_us: keys.jitter_ms.map_or(base.jitter_us, us),
+        loss: keys.loss.unwrap_or(base.loss),
+        bandwidth_mbps: keys.bandwidth_mbps.or(base.bandwidth_mbps),
+    })
+}
+
+pub(super) fn name_is_fine(what: &str, name: &str) -> Bad<()> {
+    let legal = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
+    if (1..=40).contains(&name.len()) && name.chars().all(legal) {
+        return Ok(());
+    }
+    Err(BadInput::new(format!("{what} {name:?} is not 1 to 40 of a-z 0-9 - _")))
+}
+
+fn in_range<T: PartialOrd + std::fmt::Display>(key: &str, value: T, range: &RangeInclusive<T>) -> Bad<()> {
+    if range.contains(&value) {
+        return Ok(());
+    }
+    Err(BadInput::new(format!("{key} = {value} is outside {} to {}", range.start(), range.end())))
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked to be 1 to 900")]
+fn milliseconds(timeout_s: f64) -> Bad<u64> {
+    in_range("timeout_s", timeout_s, &(1.0..=900.0))?;
+    Ok((timeout_s * 1_000.0).round() as u64)
+}
+
+/// TOML's values are JSON's, but for dates, which become strings, and infinities, which become null.
+fn to_json(value: toml::Value) -> Value {
+    match value {
+        toml::Value::String(s) => s.into(),
+        toml::Value::Integer(n) => n.into(),
+        toml::Value::Float(x) => x.into(),
+        toml::Value::Boolean(b) => b.into(),
+        toml::Value::Datetime(d) => d.to_string().into(),
+        toml::Value::Array(array) => array.into_iter().map(to_json).collect(),
+        toml::Value::Table(table) => {
+            table.into_iter().map(|(k, v)| (k, to_json(v))).collect::<serde_json::Map<_, _>>().into()
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

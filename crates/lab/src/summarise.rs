@@ -1,0 +1,257 @@
+//! Events → the run's numbers. Pure: the same events give the same summary.
+
+use crate::experiment::Experiment;
+use crate::results::{Row, RowCall};
+use bytes::Bytes;
+use danki_explain::{Facts, Part, Variant as Explained, by_variant, findings};
+use danki_model::{EnvId, RequestId};
+use danki_record::{
+    Calibration, ClosedBy, ConnectionCounts, Event, Finding, Quantiles, SCHEMA, Start, Status, Summary,
+    VariantSummary,
+};
+use danki_stats::{Interval, Method, Sample, quantile_interval};
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+/// What an invocation returned.
+#[derive(Clone, Debug, PartialEq, serde::Serialize)]
+pub struct Returned {
+    /// The variant's name.
+    pub variant: String,
+    /// The invocation.
+    pub request_id: RequestId,
+    /// The function or the platform said that it failed.
+    pub function_error: Option<String>,
+    /// The response, if it was JSON and not too long; else null.
+    pub payload: Value,
+    /// The response as it was, if [`crate::Setup::keep_raw`] asked for it.
+    #[serde(skip)]
+    pub raw: Option<Bytes>,
+}
+
+/// Everything that a summary is made of.
+pub struct Ingredients<'a> {
+    /// What was run.
+    pub experiment: &'a Experiment,
+    /// What was recorded.
+    pub events: &'a [Event],
+    /// What the functions returned.
+    pub returned: &'a [Returned],
+    /// Speed of this machine.
+    pub calibration: Calibration,
+    /// The link's own figures.
+    pub link: Value,
+    /// What the runner has to say.
+    pub caveats: Vec<String>,
+    /// The run ended by itself.
+    pub complete: bool,
+}
+
+/// A run's numbers, a row per invocation, and the waterfall of each.
+pub struct Digest {
+    /// `summary.json`.
+    pub summary: Summary,
+    /// By dispatch.
+    pub rows: Vec<Row>,
+    /// By variant.
+    pub explained: Vec<Explained>,
+}
+
+/// Cooks.
+pub fn summarise(from: Ingredients<'_>) -> Digest {
+    let facts = Facts::gather(from.events);
+    let explained = by_variant(&facts);
+    let variant_of = variants_of_envs(from.events, &facts);
+    let numbers = |variant: &crate::Variant| {
+        let of_name = explained.iter().find(|e| e.name == variant.name);
+        let returned = from.returned.iter().filter(|r| r.variant == variant.name);
+        let envs =
+            facts.envs.iter().filter(|(env, _)| variant_of.get(*env).is_some_and(|v| *v == variant.name));
+        let mut summary = VariantSummary {
+            name: variant.name.clone(),
+            memory_mb: variant.function.memory.mb(),
+            connections: connections(envs.map(|(_, facts)| facts)),
+            returned: returned_numbers(returned),
+            ..of_invocations(of_name)
+        };
+        let n = summary.invocations.max(1) as f64;
+        summary.connections_per_invocation = summary.connections.opened as f64 / n;
+        summary.handshakes_per_invocation = summary.connections.tls_handshakes as f64 / n;
+        summary
+    };
+    let variants: Vec<VariantSummary> = from.experiment.variants.iter().map(numbers).collect();
+    let as_json: Vec<Value> = variants.iter().map(|v| serde_json::to_value(v).unwrap_or_default()).collect();
+    let recorded = from.events.iter().filter_map(|event| match event {
+        Event::Caveat { text } => Some(text.clone()),
+        _ => None,
+    });
+    let mut told = BTreeSet::new();
+    let caveats = from.caveats.into_iter().chain(recorded).filter(|text| told.insert(text.clone())).collect();
+    let summary = Summary {
+        schema: SCHEMA,
+        name: from.experiment.name.clone(),
+        complete: from.complete,
+        seed: from.experiment.seed,
+        time_scale: from.experiment.time_scale,
+        repetitions: from.experiment.repetitions,
+        variants,
+        expect: from.experiment.expect.iter().map(|e| e.judge(&as_json)).collect(),
+        findings: findings(&facts, &explained).into_iter().map(finding).collect(),
+        calibration: from.calibration,
+        link: from.link,
+        caveats,
+    };
+    Digest { summary, rows: rows(&explained), explained }
+}
+
+/// The name of a part as a key of `waterfall_ms`.
+pub fn part_key(part: Part) -> String {
+    part.name().replace(' ', "_")
+}
+
+/// The summary of a sample, quantiles by nearest rank: each is a value that occurred.
+pub fn quantiles(values: impl IntoIterator<Item = f64>) -> Quantiles {
+    let method = Method::NearestRank.to_string();
+    let Ok(sample) = Sample::new(values.into_iter().filter(|v| v.is_finite())) else {
+        let none = None;
+        return Quantiles {
+            n: 0,
+            min: none,
+            p50: none,
+            p90: none,
+            p95: none,
+            p99: none,
+            max: none,
+            mean: none,
+            method,
+            p50_interval: None,
+        };
+    };
+    let s = sample.summary(Method::NearestRank);
+    let p50_interval = match quantile_interval(&sample, 0.5, 0.95) {
+        Interval::Known { low, high, .. } => Some([low, high]),
+        Interval::TooSmall { .. } => None,
+    };
+    Quantiles {
+        n: s.n as u64,
+        min: Some(s.min),
+        p50: Some(s.p50),
+        p90: Some(s.p90),
+        p95: Some(s.p95),
+        p99: Some(s.p99),
+        max: Some(s.max),
+        mean: Some(s.mean),
+        method,
+        p50_interval,
+    }
+}
+
+fn variants_of_envs<'a>(events: &'a [Event], facts: &'a Facts) -> HashMap<EnvId, &'a str> {
+    let told = events.iter().filter_map(|event| match event {
+        Event::Env(e) => Some((e.env, e.variant.as_str())),
+        _ => None,
+    });
+    facts.invocations.iter().map(|i| (i.env, i.variant.as_str())).chain(told).collect()
+}
+
+/// What the invocations of a variant say; the rest is left empty.
+fn of_invocations(explained: Option<&Explained>) -> VariantSummary {
+    let all = explained.map_or(&[][..], |e| &e.invocations);
+    let over = |f: &dyn Fn(&danki_record::Invocation) -> f64| quantiles(all.iter().map(|(i, _)| f(i)));
+    let count =
+        |f: &dyn Fn(&danki_record::Invocation) -> bool| all.iter().filter(|(i, _)| f(i)).count() as u64;
+    let ms = |ns: u64| ns as f64 / 1e6;
+    let durations_ms: f64 = all.iter().map(|(i, _)| i.duration_ms).sum();
+    let share = |part_ms: f64| if durations_ms > 0.0 { part_ms / durations_ms } else { 0.0 };
+    let mut calls: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for call in explained.iter().flat_map(|e| e.calls()) {
+        calls.entry(call.service.clone()).or_default().push(call.ms());
+    }
+    let waterfall =
+        Part::ALL.map(|part| (part_key(part), quantiles(all.iter().map(|(_, w)| ms(w.parts[part])))));
+    VariantSummary {
+        name: String::new(),
+        memory_mb: 0,
+        invocations: all.len() as u64,
+        errors: count(&|i| i.status != Status::Ok),
+        timeouts: count(&|i| i.status == Status::Timeout),
+        cold_starts: count(&|i| i.start != Start::Warm),
+        duration_ms: over(&|i| i.duration_ms),
+        warm_duration_ms: quantiles(
+            all.iter().filter(|(i, _)| i.start == Start::Warm).map(|(i, _)| i.duration_ms),
+        ),
+        client_ms: over(&|i| ms(i.responded_ns.saturating_sub(i.dispatched_ns))),
+        late_ms: over(&|i| ms(i.dispatched_ns.saturating_sub(i.intended_ns))),
+        init_ms: all.iter().filter_map(|(i, _)| i.init_ms).collect(),
+        calls: calls.into_iter().map(|(service, ms)| (service, quantiles(ms))).collect(),
+        returned: BTreeMap::new(),
+        connections: ConnectionCounts::default(),
+        connections_per_invocation: 0.0,
+        handshakes_per_invocation: 0.0,
+        throttled_ratio: share(all.iter().map(|(_, w)| ms(w.parts[Part::CpuThrottled])).sum()).min(1.0),
+        cpu_share: share(all.iter().map(|(i, _)| i.cpu_us as f64 / 1e3).sum()),
+        waterfall_ms: waterfall.into(),
+    }
+}
+
+fn connections<'a>(envs: impl Iterator<Item = &'a danki_explain::EnvFacts>) -> ConnectionCounts {
+    let mut counts = ConnectionCounts::default();
+    for facts in envs.flat_map(|env| &env.connections) {
+        counts.opened += 1;
+        counts.tls_handshakes += u64::from(facts.connection.client_hello_ns.is_some());
+        counts.reused += facts.requests.iter().filter(|r| r.ordinal > 1).count() as u64;
+        counts.tls_resumed +=
+            facts.requests.iter().filter(|r| r.tls.as_ref().is_some_and(|tls| tls.resumed)).count() as u64;
+        let reset = matches!(facts.connection.closed_by, Some(ClosedBy::ClientReset | ClosedBy::ServerReset));
+        counts.reset += u64::from(reset);
+    }
+    counts
+}
+
+/// Numbers at the top level of JSON objects.
+fn returned_numbers<'a>(returned: impl Iterator<Item = &'a Returned>) -> BTreeMap<String, Quantiles> {
+    let mut fields: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let good = returned.filter(|r| r.function_error.is_none());
+    for (key, value) in good.filter_map(|r| r.payload.as_object()).flatten() {
+        if let Some(number) = value.as_f64() {
+            fields.entry(key.clone()).or_default().push(number);
+        }
+    }
+    fields.into_iter().map(|(field, values)| (field, quantiles(values))).collect()
+}
+
+fn rows(explained: &[Explained]) -> Vec<Row> {
+    let mut rows: Vec<Row> =
+        explained.iter().flat_map(|e| &e.invocations).map(|(i, w)| row(i, &w.calls)).collect();
+    rows.sort_by_key(|row| row.invocation.dispatched_ns);
+    let mut last_end: HashMap<EnvId, u64> = HashMap::new();
+    for row in &mut rows {
+        let i = &row.invocation;
+        let end = last_end.insert(i.env, i.responded_ns);
+        row.idle_ns = end.map(|end| i.dispatched_ns.saturating_sub(end));
+    }
+    rows
+}
+
+fn row(invocation: &danki_record::Invocation, calls: &[danki_explain::Call]) -> Row {
+    let calls = calls.iter().map(|call| RowCall {
+        service: call.service.clone(),
+        ms: call.ms(),
+        port: call.client.port(),
+        new_connection: call.is_new(),
+    });
+    Row { invocation: invocation.clone(), calls: calls.collect(), idle_ns: None }
+}
+
+fn finding(f: danki_explain::Finding) -> Finding {
+    Finding {
+        variant: Some(f.variant),
+        kind: serde_json::to_value(f.kind)
+            .ok()
+            .and_then(|v| v.as_str().map(str::to_owned))
+            .unwrap_or_default(),
+        text: f.text,
+        evidence: serde_json::to_value(f.evidence).unwrap_or_default(),
+        examples: f.examples,
+    }
+}

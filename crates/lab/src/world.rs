@@ -1,0 +1,157 @@
+//! The world around a function: region in a network namespace of its own, link, host. Started and ended together.
+
+use crate::error::Error;
+use crate::experiment::Experiment;
+use crate::runner::Setup;
+use danki_host::{DnsServer, Host, HostConfig, ThawOrder};
+use danki_link::{Config as LinkConfig, Link, Stats};
+use danki_record::Recorder;
+use danki_region::{Config as RegionConfig, Region, Sockets};
+use danki_sys::plan::{CgroupPlan, EnvPlan, NetPlan, SocketPlan, TunPlan, UserPlan};
+use danki_sys::{Keeper, Sandbox};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+/// All addresses of services: RFC 2544's net for benchmarks, never routed on the internet.
+const SERVICES: (Ipv4Addr, u8) = (Ipv4Addr::new(198, 18, 0, 0), 15);
+/// All addresses of envs.
+const ENVS: (Ipv4Addr, u8) = (Ipv4Addr::new(10, 0, 0, 0), 8);
+/// The region's own end of its TUN; no service lives there.
+const GATEWAY: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
+/// Ethernet's, as between a function and an endpoint.
+const MTU: u32 = 1_500;
+/// Waiting connections: more than envs that may exist.
+const BACKLOG: i32 = 1_024;
+
+/// A running world.
+pub struct World {
+    /// Deploys and invokes.
+    pub host: Host,
+    region: Arc<Region>,
+    link: Link,
+    sandbox: Sandbox,
+}
+
+impl World {
+    /// Starts region, link and host, in this order.
+    pub async fn start(
+        experiment: &Experiment,
+        setup: &Setup,
+        recorder: &Recorder,
+        pcap: &Path,
+    ) -> Result<World, Error> {
+        let link_config = link_config(experiment, pcap)?;
+        let offload = link_config.offload;
+        let mut sandbox = create(Arc::clone(&setup.keeper), region_plan(offload)).await?;
+        let tun = sandbox.take_tun().ok_or(Error::Broken("the region's sandbox has no TUN"))?;
+        let socket =
+            sandbox.take_sockets().pop().ok_or(Error::Broken("the region's sandbox has no socket"))?;
+        let sockets = Sockets { https: TcpListener::from(socket) };
+        let region = Region::start(region_config(experiment, setup), sockets, recorder.clone()).await?;
+        let region = Arc::new(region);
+        let link = Link::start(link_config, tun, recorder.clone())?;
+        let host_config = host_config(experiment, setup, region.root_pem(), offload);
+        let dns = dns_server(&region);
+        let host = Host::start(host_config, Arc::clone(&setup.keeper), link.handle(), recorder.clone(), dns)?;
+        Ok(World { host, region, link, sandbox })
+    }
+
+    /// Ends everything and returns the link's figures. Nothing is left behind.
+    pub async fn stop(self) -> Result<Stats, Error> {
+        let World { host, region, link, sandbox } = self;
+        host.stop().await;
+        match Arc::try_unwrap(region) {
+            Ok(region) => region.stop().await,
+            // An env that could not be ended in time still holds its resolver; dropping ends the region at once.
+            Err(shared) => drop(shared),
+        }
+        let end = move || -> Result<Stats, Error> {
+            let stats = link.stop();
+            sandbox.destroy()?;
+            Ok(stats)
+        };
+        tokio::task::spawn_blocking(end)
+            .await
+            .map_err(|_| Error::Broken("the end of the run has panicked"))?
+    }
+}
+
+async fn create(keeper: Arc<Keeper>, plan: EnvPlan) -> Result<Sandbox, Error> {
+    let created = tokio::task::spawn_blocking(move || keeper.create(&plan)).await;
+    Ok(created.map_err(|_| Error::Broken("the creation of the region's sandbox has panicked"))??)
+}
+
+fn dns_server(region: &Arc<Region>) -> DnsServer {
+    let region = Arc::clone(region);
+    Arc::new(move |env, socket| Box::new(region.serve_dns(env, socket)))
+}
+
+/// Only a network: every service address is local, envs are reached through the TUN.
+fn region_plan(offload: bool) -> EnvPlan {
+    let https = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 443));
+    EnvPlan {
+        id: 0,
+        hostname: "region".to_owned(),
+        user: UserPlan { uid: 0, gid: 0 },
+        rlimits: Vec::new(),
+        visible_cpus: 1,
+        cgroup: CgroupPlan {
+            cpu_quota_us: None,
+            cpu_period_us: danki_model::PERIOD_US,
+            memory_bytes: None,
+            pids_max: None,
+        },
+        net: NetPlan {
+            tun: Some(TunPlan { address: GATEWAY, prefix: 32, mtu: MTU, offload, default_route: false }),
+            loopback: Vec::new(),
+            local_any: Some(SERVICES),
+            routes: vec![ENVS],
+            sockets: vec![SocketPlan::Tcp { addr: https, backlog: BACKLOG }],
+        },
+        root: None,
+    }
+}
+
+fn link_config(experiment: &Experiment, pcap: &Path) -> Result<LinkConfig, Error> {
+    let region = &experiment.region;
+    let to_dynamodb = region.dynamodb_path.clone().zip(Region::service_address("dynamodb"));
+    let mut config = LinkConfig {
+        default_path: region.path.clone(),
+        paths: to_dynamodb.map(|(path, address)| (address, path)).into_iter().collect(),
+        seed: experiment.seed,
+        pcap: Some(pcap.to_path_buf()),
+        ..LinkConfig::default()
+    };
+    config.offload = !config.needs_offload_off();
+    Ok(config)
+}
+
+fn region_config(experiment: &Experiment, setup: &Setup) -> RegionConfig {
+    RegionConfig {
+        region_name: experiment.region.name.clone(),
+        dynamodb: experiment.region.dynamodb.clone(),
+        seed: experiment.seed,
+        time_scale: experiment.time_scale,
+        ca_dir: setup.ca_dir.clone(),
+    }
+}
+
+fn host_config(experiment: &Experiment, setup: &Setup, root_pem: &str, offload: bool) -> HostConfig {
+    let (keys, default) = (&experiment.host, HostConfig::default());
+    HostConfig {
+        run: experiment.name.clone(),
+        freezer: keys.freezer.unwrap_or(default.freezer),
+        while_frozen: keys.while_frozen.unwrap_or(default.while_frozen),
+        thaw_order: keys.event_first.map_or(default.thaw_order, ThawOrder::Mixed),
+        init_boost: keys.init_boost.unwrap_or(default.init_boost),
+        idle_ttl: keys.idle_ttl_s.map_or(default.idle_ttl, Duration::from_secs_f64),
+        time_scale: experiment.time_scale,
+        seed: experiment.seed,
+        ca_root_pem: root_pem.to_owned(),
+        search_path: setup.search_path.clone(),
+        offload,
+        ..default
+    }
+}
