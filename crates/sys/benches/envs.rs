@@ -1,10 +1,16 @@
 //! What an env costs: creation until its program runs, and destruction. `cargo bench -p danki-sys` (root).
-#![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark: it prints, and a failure is its end")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "a benchmark: it prints, and a failure is its end"
+)]
 
 #[path = "../tests/support/mod.rs"]
 mod support;
 
 use danki_sys::clock::monotonic_ns;
+use danki_sys::plan::{EnvPlan, MountPlan};
 use danki_sys::{Keeper, Sandbox};
 
 const ROUNDS: u32 = 200;
@@ -15,21 +21,35 @@ fn main() {
         return;
     }
     let keeper = Keeper::start("bench").unwrap();
-    sequential(&keeper);
+    for (name, disk) in [("/tmp on tmpfs", false), ("/tmp on a disk", true)] {
+        println!("{name}");
+        sequential(&keeper, disk);
+    }
     crun();
     many(&keeper);
     keeper.shutdown().unwrap();
 }
 
-fn sequential(keeper: &Keeper) {
+fn plan(id: u32, disk: bool) -> EnvPlan {
+    let mut plan = support::plan(id);
+    for mount in plan.root.iter_mut().flat_map(|root| &mut root.mounts) {
+        if let (false, MountPlan::Disk { target, size_mb, mode }) = (disk, mount.clone()) {
+            *mount = MountPlan::Tmpfs { target, size_mb, mode };
+        }
+    }
+    plan
+}
+
+fn sequential(keeper: &Keeper, disk: bool) {
     let (mut create, mut spawn, mut both, mut destroy) = (vec![], vec![], vec![], vec![]);
     for id in 0..ROUNDS {
+        support::pause(20);
         let start = monotonic_ns();
-        let sandbox = keeper.create(&support::plan(id)).unwrap();
+        let sandbox = keeper.create(&plan(id, disk)).unwrap();
         let created = monotonic_ns();
         sandbox.spawn(&support::program(&["/bin/true"])).unwrap();
         let spawned = monotonic_ns();
-        support::pause(5);
+        support::pause(20);
         let before = monotonic_ns();
         sandbox.destroy().unwrap();
         destroy.push(monotonic_ns() - before);
@@ -38,7 +58,8 @@ fn sequential(keeper: &Keeper) {
         both.push(spawned - start);
     }
     println!("one after the other, {ROUNDS} rounds");
-    for (name, times) in [("create", create), ("spawn", spawn), ("create+spawn", both), ("destroy", destroy)] {
+    for (name, times) in [("create", create), ("spawn", spawn), ("create+spawn", both), ("destroy", destroy)]
+    {
         show(name, times);
     }
 }
@@ -82,6 +103,8 @@ fn split(mut all: Vec<Sandbox>, parts: usize) -> Vec<Vec<Sandbox>> {
 
 fn show(name: &str, mut times: Vec<u64>) {
     times.sort_unstable();
-    let at = |share: f64| times[((times.len() as f64 * share).ceil() as usize).clamp(1, times.len()) - 1] as f64 / 1e6;
+    let at = |share: f64| {
+        times[((times.len() as f64 * share).ceil() as usize).clamp(1, times.len()) - 1] as f64 / 1e6
+    };
     println!("  {name:<14} p50 {:.2} ms  p90 {:.2}  p99 {:.2}", at(0.5), at(0.9), at(0.99));
 }

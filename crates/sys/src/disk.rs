@@ -23,7 +23,7 @@ const LO_FLAGS_AUTOCLEAR: u32 = 4;
 const ATTEMPTS: u32 = 64;
 
 /// Without this the kernel fills inode tables in the background, and each commit waits for the host's disk.
-const MOUNT_OPTIONS: [(&str, Option<&str>); 3] = [("noinit_itable", None), ("nobarrier", None), ("noatime", None)];
+const MOUNT_OPTIONS: [(&str, Option<&str>); 2] = [("noinit_itable", None), ("nobarrier", None)];
 
 /// Makes disks. Templates live in the run's directory.
 #[derive(Debug)]
@@ -53,7 +53,8 @@ impl Disks {
         let path = self.dir.join(format!("disk-{size_mb}.img"));
         let run = || -> std::io::Result<_> {
             File::create(&path)?.set_len(u64::from(size_mb) * 1024 * 1024)?;
-            let features = ["-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard,root_owner=0:0"];
+            let features =
+                ["-O", "^has_journal,^resize_inode", "-E", "lazy_itable_init=1,nodiscard,root_owner=0:0"];
             let mut mkfs = Command::new("mkfs.ext4");
             mkfs.env("PATH", "/usr/sbin:/sbin:/usr/bin:/bin").args(["-q", "-F", "-m", "0", "-b", "4096"]);
             mkfs.args(features).arg(&path).stdin(Stdio::null()).output()
@@ -79,8 +80,11 @@ impl Disks {
         let (device, path) = attach(&image).trying(|| "attach a loop device".to_owned())?;
         let source = ("source", path.to_str());
         let options: Vec<_> = [source].into_iter().chain(MOUNT_OPTIONS).collect();
-        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID | MountAttrFlags::MOUNT_ATTR_NODEV;
-        let mount = mounts::new("ext4", &options, attributes).trying(|| format!("mount ext4 from {}", path.display()));
+        let attributes = MountAttrFlags::MOUNT_ATTR_NOSUID
+            | MountAttrFlags::MOUNT_ATTR_NODEV
+            | MountAttrFlags::MOUNT_ATTR_NOATIME;
+        let mount = mounts::new("ext4", &options, attributes)
+            .trying(|| format!("mount ext4 from {}", path.display()));
         drop(device);
         mount
     }

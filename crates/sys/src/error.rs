@@ -27,7 +27,9 @@ pub enum Error {
         source: io::Error,
     },
     /// A CPU quota that the kernel does not take.
-    #[error("a CPU quota of {quota_us} µs is below the 1000 µs that the kernel accepts; hint: use a longer period or a larger memory size")]
+    #[error(
+        "a CPU quota of {quota_us} µs is below the 1000 µs that the kernel accepts; hint: use a longer period or a larger memory size"
+    )]
     QuotaTooSmall {
         /// What was asked for, in µs per period.
         quota_us: u64,

@@ -3,6 +3,7 @@
 //!
 //! [`Keeper::start`] forks the keeper; [`Keeper::create`] makes an env and returns its [`Sandbox`]. Needs Linux 5.12 or later.
 
+pub mod caps;
 mod caveat;
 mod cgroup;
 pub mod clock;

@@ -5,8 +5,8 @@ use crate::plan::{EnvPlan, ProcessPlan};
 use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::io::Errno;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketFlags, SocketType, UCred, recvmsg, sendmsg, socketpair,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer,
+    SendAncillaryMessage, SendFlags, SocketFlags, SocketType, UCred, recvmsg, sendmsg, socketpair,
 };
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -135,7 +135,8 @@ fn send_raw(
 ) -> io::Result<()> {
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(FDS_MAX), ScmCredentials(1))];
     let mut control = SendAncillaryBuffer::new(&mut space);
-    let fits = (fds.is_empty() || (fds.len() <= FDS_MAX && control.push(SendAncillaryMessage::ScmRights(fds))))
+    let fits = (fds.is_empty()
+        || (fds.len() <= FDS_MAX && control.push(SendAncillaryMessage::ScmRights(fds))))
         && credentials.is_none_or(|c| control.push(SendAncillaryMessage::ScmCredentials(c)));
     if !fits {
         return Err(Errno::TOOBIG.into());

@@ -4,14 +4,18 @@
 use rustix::fs::CWD;
 use rustix::io::Errno;
 use rustix::mount::{
-    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create, fsconfig_set_flag,
-    fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
+    FsMountFlags, FsOpenFlags, MountAttrFlags, MoveMountFlags, OpenTreeFlags, fsconfig_create,
+    fsconfig_set_flag, fsconfig_set_string, fsmount, fsopen, move_mount, open_tree,
 };
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::path::Path;
 
 /// A new file system, detached. Options are `key=value` or a flag.
-pub(crate) fn new(kind: &str, options: &[(&str, Option<&str>)], attributes: MountAttrFlags) -> Result<OwnedFd, Errno> {
+pub(crate) fn new(
+    kind: &str,
+    options: &[(&str, Option<&str>)],
+    attributes: MountAttrFlags,
+) -> Result<OwnedFd, Errno> {
     let context = fsopen(kind, FsOpenFlags::FSOPEN_CLOEXEC)?;
     for (key, value) in options {
         match value {
@@ -25,7 +29,8 @@ pub(crate) fn new(kind: &str, options: &[(&str, Option<&str>)], attributes: Moun
 
 /// A detached copy of what is mounted at and below a path.
 pub(crate) fn copy(source: &Path) -> Result<OwnedFd, Errno> {
-    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
+    let flags =
+        OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC | OpenTreeFlags::AT_RECURSIVE;
     open_tree(CWD, source, flags)
 }
 

@@ -2,7 +2,9 @@
 //! functions (rtnetlink(7)); each is acknowledged by the kernel.
 
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, Protocol, recv, send, socket_with};
+use rustix::net::{
+    AddressFamily, Protocol, RecvFlags, SendFlags, SocketFlags, SocketType, recv, send, socket_with,
+};
 use std::net::Ipv4Addr;
 
 /// Index of `lo` in every network namespace: it is the first device.
@@ -66,7 +68,13 @@ pub(crate) fn add_address(index: u32, address: Ipv4Addr, prefix: u8) -> Request 
 
 /// `ip route add NET/PREFIX dev INDEX`
 pub(crate) fn add_route(index: u32, net: Ipv4Addr, prefix: u8) -> Request {
-    route(format!("add route {net}/{prefix}"), index, net, prefix, [TABLE_MAIN, PROTOCOL_STATIC, SCOPE_LINK, TYPE_UNICAST])
+    route(
+        format!("add route {net}/{prefix}"),
+        index,
+        net,
+        prefix,
+        [TABLE_MAIN, PROTOCOL_STATIC, SCOPE_LINK, TYPE_UNICAST],
+    )
 }
 
 /// `ip route add local NET/PREFIX dev lo`
@@ -107,8 +115,8 @@ fn message(what: String, (kind, flags): (u16, u16), body: &[u8]) -> Request {
 /// Does all of them, in order. The first that is refused is returned with the reason.
 pub(crate) fn apply(requests: &[Request]) -> Result<(), (String, Errno)> {
     let failed = |errno| ("talk to rtnetlink".to_owned(), errno);
-    let socket = socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, ROUTE)
-        .map_err(failed)?;
+    let socket =
+        socket_with(AddressFamily::NETLINK, SocketType::RAW, SocketFlags::CLOEXEC, ROUTE).map_err(failed)?;
     let mut batch = vec![];
     for (number, request) in requests.iter().enumerate() {
         let start = batch.len();

@@ -12,8 +12,13 @@ const PRIORITY: i32 = 10;
 pub fn raise_priority() -> Result<(), Error> {
     let parameters = libc::sched_param { sched_priority: PRIORITY };
     // SAFETY: 0 is the calling thread; the parameters outlive the call.
-    match unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameters) } {
+    match unsafe {
+        libc::sched_setscheduler(0, libc::SCHED_FIFO | libc::SCHED_RESET_ON_FORK, &raw const parameters)
+    } {
         0 => Ok(()),
-        _ => Err(Error::System { action: "raise the priority".to_owned(), source: std::io::Error::last_os_error() }),
+        _ => Err(Error::System {
+            action: "raise the priority".to_owned(),
+            source: std::io::Error::last_os_error(),
+        }),
     }
 }

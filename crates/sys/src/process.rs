@@ -25,7 +25,8 @@ pub(crate) unsafe fn fork(namespaces: u64) -> Result<Fork, Errno> {
     args.pidfd = ptr::from_mut(&mut pidfd) as u64;
     args.exit_signal = libc::SIGCHLD as u64;
     // SAFETY: the arguments are valid for this call and their size is given; without CLONE_VM the child has a copy of this stack.
-    let result = unsafe { libc::syscall(libc::SYS_clone3, ptr::from_ref(&args), size_of::<libc::clone_args>()) };
+    let result =
+        unsafe { libc::syscall(libc::SYS_clone3, ptr::from_ref(&args), size_of::<libc::clone_args>()) };
     match result {
         -1 => Err(last_error()),
         0 => Ok(Fork::Child),
@@ -111,19 +112,20 @@ pub(crate) fn child_events() -> Result<OwnedFd, Errno> {
     }
 }
 
-/// Ignores these signals from now on.
-pub(crate) fn ignore(signals: &[i32]) {
-    for signal in signals {
-        // SAFETY: ignoring a signal installs no handler.
-        unsafe { libc::signal(*signal, libc::SIG_IGN) };
+/// Ignores these signals from now on; every other one has its default action, whatever danki or its shell have made of it.
+pub(crate) fn ignore_only(signals: &[i32]) {
+    for signal in 1..=libc::SIGRTMAX() {
+        let action = if signals.contains(&signal) { libc::SIG_IGN } else { libc::SIG_DFL };
+        // SAFETY: neither action installs a handler; numbers that cannot be changed are refused.
+        unsafe { libc::signal(signal, action) };
     }
 }
 
-/// Every signal as a new program expects it: default action, not blocked.
-pub(crate) fn default_signals() {
-    for signal in 1..=libc::SIGRTMAX() {
-        // SAFETY: the default action installs no handler; numbers that cannot be changed are refused.
-        unsafe { libc::signal(signal, libc::SIG_DFL) };
+/// Signals as a new program expects them: these with their default action like the others, none blocked.
+pub(crate) fn default_signals(ignored: &[i32]) {
+    for signal in ignored {
+        // SAFETY: the default action installs no handler.
+        unsafe { libc::signal(*signal, libc::SIG_DFL) };
     }
     // SAFETY: an empty set is valid and only read.
     unsafe {
@@ -133,10 +135,14 @@ pub(crate) fn default_signals() {
     }
 }
 
-/// Hides memory and descriptors of this process in `/proc` from everybody but root.
-pub(crate) fn forbid_tracing() {
+/// Signals that a terminal or a supervisor sends to whole groups: danki decides what they mean, not the processes that work for it.
+pub(crate) const IGNORED: [i32; 6] =
+    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTSTP];
+
+/// Shows or hides memory and descriptors of this process in `/proc`; hidden, only root sees them.
+pub(crate) fn set_traceable(traceable: bool) {
     // SAFETY: plain integers.
-    unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) };
+    unsafe { libc::prctl(libc::PR_SET_DUMPABLE, libc::c_ulong::from(traceable), 0, 0, 0) };
 }
 
 /// Removes every capability from the bounding set.

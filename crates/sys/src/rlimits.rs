@@ -37,7 +37,8 @@ fn clamp(plans: &[RlimitPlan], ours: impl Fn(u32) -> u64) -> Result<Limits, Fail
     let (mut limits, mut caveats) = (vec![], vec![]);
     for plan in plans {
         let known = NAMES.iter().find(|(name, _)| plan.name.eq_ignore_ascii_case(name));
-        let (_, resource) = *known.ok_or(Errno::INVAL).step(|| format!("find the resource limit {:?}", plan.name))?;
+        let (_, resource) =
+            *known.ok_or(Errno::INVAL).step(|| format!("find the resource limit {:?}", plan.name))?;
         let hard = plan.hard.min(ours(resource));
         if hard < plan.hard && plan.hard != u64::MAX {
             caveats.push(format!("resource limit {} is {hard} instead of {}", plan.name, plan.hard));

@@ -24,7 +24,8 @@ impl Run {
     pub(crate) fn create(label: &str, base: &Path) -> Result<Run, Error> {
         let pid = rustix::process::getpid().as_raw_pid();
         let start = start_ticks(pid).unwrap_or(0);
-        let failed = |dir: &Path, source| Error::System { action: format!("create {}", dir.display()), source };
+        let failed =
+            |dir: &Path, source| Error::System { action: format!("create {}", dir.display()), source };
         for again in 0..SAME_LABEL_MAX {
             let name = name(pid, start, label, again);
             let dir = base.join(&name);
@@ -43,8 +44,15 @@ impl Run {
     }
 }
 
+/// A name of this process for something that needs no directory.
+pub(crate) fn label(label: &str) -> String {
+    let pid = rustix::process::getpid().as_raw_pid();
+    name(pid, start_ticks(pid).unwrap_or(0), label, 0)
+}
+
 fn name(pid: i32, start: u64, label: &str, again: u32) -> String {
-    let label: String = label.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).take(64).collect();
+    let label: String =
+        label.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).take(64).collect();
     let label = if label.is_empty() { label } else { format!("-{label}") };
     let again = if again == 0 { String::new() } else { format!(".{again}") };
     format!("{PREFIX}{pid}-{start}{label}{again}")

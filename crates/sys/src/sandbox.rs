@@ -24,6 +24,7 @@ pub struct Sandbox {
     id: u32,
     control: Mutex<OwnedFd>,
     events: OwnedFd,
+    pid: i32,
     pidfd: OwnedFd,
     cgroup: EnvCgroup,
     tun: Option<OwnedFd>,
@@ -70,7 +71,12 @@ pub enum SandboxEvent {
 }
 
 /// Makes the parts that danki makes itself while the new pid 1 makes its network, and waits until the env is ready.
-pub(crate) fn build(keeper: &Keeper, plan: &EnvPlan, control: OwnedFd, events: OwnedFd) -> Result<Sandbox, Error> {
+pub(crate) fn build(
+    keeper: &Keeper,
+    plan: &EnvPlan,
+    control: OwnedFd,
+    events: OwnedFd,
+) -> Result<Sandbox, Error> {
     let setting = || "set up a socket".to_owned();
     set_socket_timeout(&control, Timeout::Recv, Some(DEADLINE)).trying(setting)?;
     set_socket_timeout(&control, Timeout::Send, Some(DEADLINE)).trying(setting)?;
@@ -82,9 +88,11 @@ pub(crate) fn build(keeper: &Keeper, plan: &EnvPlan, control: OwnedFd, events: O
     let cgroup = keeper.tree().env(plan.id, &plan.cgroup)?;
     let finished = finish(keeper, plan, &control, &cgroup, &mut caveats);
     match finished {
-        Ok((pidfd, tun, sockets)) => {
+        Ok(((pid, pidfd), (tun, sockets))) => {
             caveats.extend(caveat::of_cgroups(&cgroup, &plan.cgroup));
-            Ok(Sandbox { id: plan.id, control: Mutex::new(control), events, pidfd, cgroup, tun, sockets, caveats, over: false })
+            let control = Mutex::new(control);
+            let id = plan.id;
+            Ok(Sandbox { id, control, events, pid, pidfd, cgroup, tun, sockets, caveats, over: false })
         }
         Err(error) => {
             // Without its socket pid 1 ends.
@@ -95,7 +103,8 @@ pub(crate) fn build(keeper: &Keeper, plan: &EnvPlan, control: OwnedFd, events: O
     }
 }
 
-type Finished = (OwnedFd, Option<OwnedFd>, Vec<OwnedFd>);
+/// Pid 1 and its pidfd; TUN and sockets.
+type Finished = ((i32, OwnedFd), (Option<OwnedFd>, Vec<OwnedFd>));
 
 fn finish(
     keeper: &Keeper,
@@ -112,11 +121,11 @@ fn finish(
     let fds: Vec<BorrowedFd<'_>> = doors.iter().chain(disks.iter().flatten()).map(AsFd::as_fd).collect();
     let order = Order::Parts { doors: doors.len(), disks: disks.iter().map(Option::is_some).collect() };
     let sent = message::send(control, &order, &fds);
-    let (mut pidfd, mut ready) = (None, None);
-    while pidfd.is_none() || ready.is_none() {
+    let (mut pid_one, mut ready) = (None, None);
+    while pid_one.is_none() || ready.is_none() {
         let mut received = answer(control, "create the env")?;
         match received.body {
-            Reply::Started { .. } => pidfd = received.fds.pop(),
+            Reply::Started { pid } => pid_one = received.fds.pop().map(|pidfd| (pid, pidfd)),
             Reply::Ready { tun, caveats: more } => {
                 caveats.extend(more);
                 let tun = tun.then(|| received.fds.remove(0));
@@ -133,8 +142,7 @@ fn finish(
         }
     }
     sent.map_err(|e| gone_or(e, "send the parts of an env"))?;
-    let (pidfd, (tun, sockets)) = pidfd.zip(ready).expect("the loop ends when both are there");
-    Ok((pidfd, tun, sockets))
+    Ok(pid_one.zip(ready).expect("the loop ends when both are there"))
 }
 
 fn answer(control: &OwnedFd, action: &'static str) -> Result<Received<Reply>, Error> {
@@ -142,7 +150,9 @@ fn answer(control: &OwnedFd, action: &'static str) -> Result<Received<Reply>, Er
     match message::receive::<Reply>(control) {
         Ok(Some(received)) => Ok(received),
         Ok(None) => Err(Error::Gone { who }),
-        Err(error) if error.kind() == io::ErrorKind::WouldBlock => Err(Error::Late { who, action, deadline: DEADLINE }),
+        Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+            Err(Error::Late { who, action, deadline: DEADLINE })
+        }
         Err(error) if error.kind() == io::ErrorKind::ConnectionReset => Err(Error::Gone { who }),
         Err(source) => Err(Error::System { action: action.to_owned(), source }),
     }
@@ -162,6 +172,16 @@ impl Sandbox {
     /// What is not as planned, in words.
     pub fn caveats(&self) -> &[String] {
         &self.caveats
+    }
+
+    /// The network namespace, for a thread that wants to enter it (`rustix::thread::move_into_link_name_space`). While it is open the
+    /// namespace lives on.
+    ///
+    /// # Errors
+    /// The env has ended.
+    pub fn netns(&self) -> Result<OwnedFd, Error> {
+        let path = format!("/proc/{}/ns/net", self.pid);
+        std::fs::File::open(&path).map(OwnedFd::from).trying(|| format!("open {path}"))
     }
 
     /// Limits, freezer and counters.
@@ -206,7 +226,12 @@ impl Sandbox {
         }
     }
 
-    fn ask(&self, order: &Order, fds: &[BorrowedFd<'_>], action: &'static str) -> Result<Received<Reply>, Error> {
+    fn ask(
+        &self,
+        order: &Order,
+        fds: &[BorrowedFd<'_>],
+        action: &'static str,
+    ) -> Result<Received<Reply>, Error> {
         let control = self.control.lock().unwrap_or_else(PoisonError::into_inner);
         message::send(&*control, order, fds).map_err(|_| Error::Gone { who: "pid 1 of the env" })?;
         answer(&control, action)
@@ -225,7 +250,10 @@ impl Sandbox {
         match message::receive::<Exited>(&self.events) {
             Ok(Some(Received { body: Exited { pid, code, signal }, .. })) => {
                 let status = signal.map(ExitStatus::Signal).or(code.map(ExitStatus::Code));
-                Ok(Some(SandboxEvent::Exited { inner_pid: pid, status: status.unwrap_or(ExitStatus::Code(0)) }))
+                Ok(Some(SandboxEvent::Exited {
+                    inner_pid: pid,
+                    status: status.unwrap_or(ExitStatus::Code(0)),
+                }))
             }
             Ok(None) => Ok(Some(SandboxEvent::PidOneGone)),
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),

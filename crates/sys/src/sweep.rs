@@ -44,7 +44,8 @@ fn dead_cgroups() -> Vec<PathBuf> {
 fn dead_below(base: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(base).into_iter().flatten().flatten();
     let dead = entries.filter(|entry| {
-        entry.file_type().is_ok_and(|kind| kind.is_dir()) && entry.file_name().to_str().is_some_and(run::is_dead)
+        entry.file_type().is_ok_and(|kind| kind.is_dir())
+            && entry.file_name().to_str().is_some_and(run::is_dead)
     });
     let mut dirs: Vec<PathBuf> = dead.map(|entry| entry.path()).collect();
     dirs.sort();

@@ -43,7 +43,9 @@ pub(crate) fn nap(pause: Duration) {
     let seconds = i64::try_from(pause.as_secs()).unwrap_or(i64::MAX);
     let request = rustix::time::Timespec { tv_sec: seconds, tv_nsec: pause.subsec_nanos().into() };
     match nanosleep(&request) {
-        NanosleepRelativeResult::Ok | NanosleepRelativeResult::Interrupted(_) | NanosleepRelativeResult::Err(_) => {}
+        NanosleepRelativeResult::Ok
+        | NanosleepRelativeResult::Interrupted(_)
+        | NanosleepRelativeResult::Err(_) => {}
     }
 }
 

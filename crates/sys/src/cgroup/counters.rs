@@ -36,7 +36,8 @@ impl CpuFiles {
             Some((Version::V1, dir)) => open(&dir, "cpuacct.usage"),
             _ => None,
         };
-        let stat = dir_of(Controller::Cpu).and_then(|(version, dir)| Some((version, open(&dir, "cpu.stat")?)));
+        let stat =
+            dir_of(Controller::Cpu).and_then(|(version, dir)| Some((version, open(&dir, "cpu.stat")?)));
         CpuFiles { usage, stat }
     }
 

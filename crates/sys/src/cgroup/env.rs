@@ -44,12 +44,17 @@ struct Freezer {
 impl EnvCgroup {
     pub(super) fn create(branches: Vec<Branch>, plan: &CgroupPlan) -> Result<EnvCgroup, Error> {
         for dir in distinct(&branches) {
-            make(&dir).map_err(|source| Error::System { action: format!("create cgroup {}", dir.display()), source })?;
+            make(&dir).map_err(|source| Error::System {
+                action: format!("create cgroup {}", dir.display()),
+                source,
+            })?;
         }
-        let find = |wanted| branches.iter().find(|b| b.controller == wanted).map(|b| (b.version, b.dir.clone()));
+        let find =
+            |wanted| branches.iter().find(|b| b.controller == wanted).map(|b| (b.version, b.dir.clone()));
         let cpu = CpuFiles::open(find);
         let freezer = find(Controller::Freezer).and_then(|(version, dir)| Freezer::open(version, dir).ok());
-        let env = EnvCgroup { inner: Arc::new(Inner { branches, cpu, freezer, period_us: AtomicU64::new(0) }) };
+        let env =
+            EnvCgroup { inner: Arc::new(Inner { branches, cpu, freezer, period_us: AtomicU64::new(0) }) };
         match env.limit(plan) {
             Ok(()) => Ok(env),
             Err(error) => {
@@ -119,7 +124,9 @@ impl EnvCgroup {
     /// Largest memory use so far in bytes (page cache included), or since [`Self::memory_reset_peak`].
     pub fn memory_peak_bytes(&self) -> u64 {
         let number = |text: String| text.trim_end().parse().ok();
-        self.read(Controller::Memory, "memory.max_usage_in_bytes", "memory.peak").and_then(number).unwrap_or(0)
+        self.read(Controller::Memory, "memory.max_usage_in_bytes", "memory.peak")
+            .and_then(number)
+            .unwrap_or(0)
     }
 
     /// Starts the peak anew. Older kernels with version 2 cannot: nothing happens.
@@ -134,7 +141,8 @@ impl EnvCgroup {
     pub fn memory_anonymous_bytes(&self) -> u64 {
         let text = self.read(Controller::Memory, "memory.stat", "memory.stat").unwrap_or_default();
         let keys = ["total_rss", "total_shmem", "anon", "shmem"];
-        let keys = if self.version(Controller::Memory) == Some(Version::V1) { &keys[..2] } else { &keys[2..] };
+        let keys =
+            if self.version(Controller::Memory) == Some(Version::V1) { &keys[..2] } else { &keys[2..] };
         keys.iter().filter_map(|key| words::value(&text, key)).sum()
     }
 
@@ -155,10 +163,12 @@ impl EnvCgroup {
         self.inner.branches.iter().find(|b| b.controller == controller).map(|b| b.version)
     }
 
-    /// Files to write `0` to for a process that wants to be in the env.
+    /// Files to write `0` to for a process of one thread that wants to be in the env. Version 1's `tasks` moves the writing thread
+    /// without the kernel's global lock, for which `cgroup.procs` waits 10 to 20 ms (an RCU grace period).
     pub(crate) fn doors(&self) -> Result<Vec<OwnedFd>, Error> {
         let open = |dir: PathBuf| {
-            let file = dir.join("cgroup.procs");
+            let tasks = dir.join("tasks");
+            let file = if tasks.exists() { tasks } else { dir.join("cgroup.procs") };
             let opened = OpenOptions::new().write(true).open(&file);
             opened
                 .map(OwnedFd::from)
@@ -186,8 +196,14 @@ impl EnvCgroup {
         let version = self.version(controller).ok_or(Error::Unavailable { what })?;
         for write in words::writes(version, setting) {
             let file = self.path(controller, write.file, write.file).expect("the controller was just found");
-            match OpenOptions::new().write(true).open(&file).and_then(|mut f| f.write_all(write.text.as_bytes())) {
-                Err(source) if !write.optional => return Err(Error::Cgroup { file, text: write.text, source }),
+            match OpenOptions::new()
+                .write(true)
+                .open(&file)
+                .and_then(|mut f| f.write_all(write.text.as_bytes()))
+            {
+                Err(source) if !write.optional => {
+                    return Err(Error::Cgroup { file, text: write.text, source });
+                }
                 _ => {}
             }
         }

@@ -27,10 +27,13 @@ pub(crate) fn here() -> Vec<Place> {
 fn find(mountinfo: &str, own: &str, offered: impl Fn(&Path) -> String) -> Vec<Place> {
     let mounts: Vec<Mount> = mountinfo.lines().filter_map(Mount::parse).collect();
     let place = |controller: Controller| {
-        let v1 = mounts.iter().find(|m| m.version == Version::V1 && m.options.split(',').any(|o| o == controller.name()));
+        let v1 = mounts
+            .iter()
+            .find(|m| m.version == Version::V1 && m.options.split(',').any(|o| o == controller.name()));
         let found = v1.or_else(|| {
             mounts.iter().find(|m| {
-                m.version == Version::V2 && (has_no_file(controller) || lists(&offered(&m.point), controller.name()))
+                m.version == Version::V2
+                    && (has_no_file(controller) || lists(&offered(&m.point), controller.name()))
             })
         })?;
         let path = own.lines().find_map(|line| own_path(line, found.version, controller))?;

@@ -70,7 +70,9 @@ pub(crate) fn writes(version: Version, setting: Setting) -> Vec<Write> {
     let must = |controller, file, text: String| Write { controller, file, text, optional: false };
     let may = |controller, file, text: String| Write { controller, file, text, optional: true };
     match (version, setting) {
-        (Version::V1, Setting::CpuPeriod { period_us }) => vec![must(Cpu, "cpu.cfs_period_us", period_us.to_string())],
+        (Version::V1, Setting::CpuPeriod { period_us }) => {
+            vec![must(Cpu, "cpu.cfs_period_us", period_us.to_string())]
+        }
         (Version::V1, Setting::CpuQuota { quota_us, .. }) => {
             vec![must(Cpu, "cpu.cfs_quota_us", quota_us.map_or("-1".to_owned(), |us| us.to_string()))]
         }

@@ -40,7 +40,7 @@ pub(crate) fn run(control: &OwnedFd, events: &OwnedFd, caller: Option<Caller>) -
     rustix::thread::set_name(c"danki-init").ok();
     let children = process::child_events()?;
     let Some(context) = apply(control, caller)? else { return Ok(()) };
-    process::forbid_tracing();
+    process::set_traceable(false);
     // Becoming root of a user namespace has cleared it.
     rustix::process::set_parent_process_death_signal(Some(Signal::KILL))?;
     Serving { control, events, context, started: BTreeSet::new() }.serve(&children)
@@ -66,13 +66,21 @@ fn apply(control: &OwnedFd, caller: Option<Caller>) -> io::Result<Option<Context
 
 type Built = Option<(Context, net::Made, Vec<String>)>;
 
-fn build(control: &OwnedFd, plan: EnvPlan, staging: PathBuf, caller: Option<Caller>) -> Result<Built, Failure> {
+fn build(
+    control: &OwnedFd,
+    plan: EnvPlan,
+    staging: PathBuf,
+    caller: Option<Caller>,
+) -> Result<Built, Failure> {
     if let Some(caller) = caller {
         user::map_root(caller).step(|| "map the user in a user namespace".to_owned())?;
-        rustix::thread::set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT).step(|| "become root inside".to_owned())?;
-        rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT).step(|| "become root inside".to_owned())?;
+        rustix::thread::set_thread_res_gid(Gid::ROOT, Gid::ROOT, Gid::ROOT)
+            .step(|| "become root inside".to_owned())?;
+        rustix::thread::set_thread_res_uid(Uid::ROOT, Uid::ROOT, Uid::ROOT)
+            .step(|| "become root inside".to_owned())?;
     }
-    rustix::system::sethostname(plan.hostname.as_bytes()).step(|| format!("set the host name {:?}", plan.hostname))?;
+    rustix::system::sethostname(plan.hostname.as_bytes())
+        .step(|| format!("set the host name {:?}", plan.hostname))?;
     let made = net::apply(&plan.net)?;
     let (rlimits, caveats) = rlimits::within_ours(&plan.rlimits)?;
     // danki makes cgroups and disks while the above is done here.
@@ -131,8 +139,12 @@ impl Serving<'_> {
                     message::send_as(self.control, &reply, &[], Some(credentials))
                         .or_else(|_| message::send(self.control, &reply, &[]))
                 }
-                Err(spawn::Refused::Step(failure)) => message::send(self.control, &Reply::NotSpawned(failure), &[]),
-                Err(spawn::Refused::Exec { errno }) => message::send(self.control, &Reply::NotExecuted { errno }, &[]),
+                Err(spawn::Refused::Step(failure)) => {
+                    message::send(self.control, &Reply::NotSpawned(failure), &[])
+                }
+                Err(spawn::Refused::Exec { errno }) => {
+                    message::send(self.control, &Reply::NotExecuted { errno }, &[])
+                }
             },
             Order::Kill { signal } => {
                 let left = self.kill(signal);

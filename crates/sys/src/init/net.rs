@@ -17,7 +17,8 @@ pub(super) fn apply(plan: &NetPlan) -> Result<Made, Failure> {
     // Without this the kernel sends router solicitations into the link. Kernels without IPv6 have no such file.
     std::fs::write("/proc/sys/net/ipv6/conf/default/disable_ipv6", "1").ok();
     let mut requests = vec![netlink::link_up(netlink::LOOPBACK, None)];
-    requests.extend(plan.loopback.iter().map(|address| netlink::add_address(netlink::LOOPBACK, *address, 32)));
+    requests
+        .extend(plan.loopback.iter().map(|address| netlink::add_address(netlink::LOOPBACK, *address, 32)));
     requests.extend(plan.local_any.map(|(net, prefix)| netlink::add_local(net, prefix)));
     let tun = match &plan.tun {
         None => None,

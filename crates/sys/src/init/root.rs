@@ -22,7 +22,8 @@ pub(super) fn apply(plan: &RootPlan, staging: &Path, disks: Vec<Option<OwnedFd>>
     let private = MountPropagationFlags::PRIVATE | MountPropagationFlags::REC;
     rustix::mount::mount_change("/", private).step(|| "make the mounts private".to_owned())?;
     let options = [("mode", Some("755")), ("size", Some(ROOT_SIZE))];
-    let root = mounts::new("tmpfs", &options, MountAttrFlags::MOUNT_ATTR_NOSUID).step(|| "make a tmpfs".to_owned())?;
+    let root = mounts::new("tmpfs", &options, MountAttrFlags::MOUNT_ATTR_NOSUID)
+        .step(|| "make a tmpfs".to_owned())?;
     let place = rustix::fs::open(staging, OFlags::PATH | OFlags::CLOEXEC, Mode::empty())
         .step(|| format!("open {}", staging.display()))?;
     mounts::attach(&root, &place).step(|| format!("mount the root at {}", staging.display()))?;
@@ -41,20 +42,26 @@ struct Filler {
 impl Filler {
     fn add(&mut self, plan: &MountPlan) -> Result<(), Failure> {
         match plan {
-            MountPlan::Bind { source, target, read_only } => {
-                self.bind(source, target, *read_only).step(|| format!("bind {} to {}", source.display(), target.display()))
-            }
-            MountPlan::Tmpfs { target, size_mb, mode } => {
-                self.tmpfs(target, *size_mb, *mode).step(|| format!("mount a tmpfs of {size_mb} MiB at {}", target.display()))
-            }
+            MountPlan::Bind { source, target, read_only } => self
+                .bind(source, target, *read_only)
+                .step(|| format!("bind {} to {}", source.display(), target.display())),
+            MountPlan::Tmpfs { target, size_mb, mode } => self
+                .tmpfs(target, *size_mb, *mode)
+                .step(|| format!("mount a tmpfs of {size_mb} MiB at {}", target.display())),
             MountPlan::Disk { target, size_mb, mode } => match self.disks.next().flatten() {
-                Some(disk) => self.disk(&disk, target, *mode).step(|| format!("mount the disk at {}", target.display())),
-                None => self.tmpfs(target, *size_mb, *mode).step(|| format!("mount a tmpfs at {}", target.display())),
+                Some(disk) => {
+                    self.disk(&disk, target, *mode).step(|| format!("mount the disk at {}", target.display()))
+                }
+                None => self
+                    .tmpfs(target, *size_mb, *mode)
+                    .step(|| format!("mount a tmpfs at {}", target.display())),
             },
-            MountPlan::Overlay { target, lower } => {
-                self.overlay(target, lower).step(|| format!("merge {} directories at {}", lower.len(), target.display()))
+            MountPlan::Overlay { target, lower } => self
+                .overlay(target, lower)
+                .step(|| format!("merge {} directories at {}", lower.len(), target.display())),
+            MountPlan::Proc { target } => {
+                self.proc(target).step(|| format!("mount proc at {}", target.display()))
             }
-            MountPlan::Proc { target } => self.proc(target).step(|| format!("mount proc at {}", target.display())),
             MountPlan::Dev { target } => self.dev(target).step(|| format!("fill {}", target.display())),
             MountPlan::File { target, content, mode } => {
                 self.file(target, content, *mode).step(|| format!("write {}", target.display()))
@@ -67,7 +74,8 @@ impl Filler {
 
     fn bind(&self, source: &Path, target: &Path, read_only: bool) -> Result<(), Errno> {
         let tree = mounts::copy(source)?;
-        let is_dir = rustix::fs::fstat(&tree).map(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory)?;
+        let is_dir =
+            rustix::fs::fstat(&tree).map(|s| FileType::from_raw_mode(s.st_mode) == FileType::Directory)?;
         let read_only = if read_only { MountAttrFlags::MOUNT_ATTR_RDONLY } else { MountAttrFlags::empty() };
         mounts::restrict(&tree, read_only | MountAttrFlags::MOUNT_ATTR_NOSUID, true)?;
         mounts::attach(&tree, self.place(target, is_dir)?)
@@ -87,11 +95,14 @@ impl Filler {
 
     /// The older interface: an option of the new one holds 255 bytes, a list of directories can be longer.
     fn overlay(&self, target: &Path, lower: &[PathBuf]) -> Result<(), Errno> {
-        let escaped = |dir: &PathBuf| dir.display().to_string().replace('\\', "\\\\").replace(':', "\\:").replace(',', "\\,");
+        let escaped = |dir: &PathBuf| {
+            dir.display().to_string().replace('\\', "\\\\").replace(':', "\\:").replace(',', "\\,")
+        };
         let dirs: Vec<String> = lower.iter().rev().map(escaped).collect();
         let place = self.place(target, true)?;
         let target = format!("/proc/self/fd/{}", place.as_raw_fd());
-        let data = std::ffi::CString::new(format!("lowerdir={}", dirs.join(":"))).map_err(|_| Errno::INVAL)?;
+        let data =
+            std::ffi::CString::new(format!("lowerdir={}", dirs.join(":"))).map_err(|_| Errno::INVAL)?;
         let flags = MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
         rustix::mount::mount("overlay", target, "overlay", flags, data.as_c_str())
     }
@@ -106,10 +117,21 @@ impl Filler {
 
     fn dev(&self, target: &Path) -> Result<(), Errno> {
         let dir = self.place(target, true)?;
-        for (name, major, minor) in
-            [("null", 1, 3), ("zero", 1, 5), ("full", 1, 7), ("random", 1, 8), ("urandom", 1, 9), ("tty", 5, 0)]
-        {
-            match mknodat(&dir, name, FileType::CharacterDevice, Mode::from_raw_mode(0o666), makedev(major, minor)) {
+        for (name, major, minor) in [
+            ("null", 1, 3),
+            ("zero", 1, 5),
+            ("full", 1, 7),
+            ("random", 1, 8),
+            ("urandom", 1, 9),
+            ("tty", 5, 0),
+        ] {
+            match mknodat(
+                &dir,
+                name,
+                FileType::CharacterDevice,
+                Mode::from_raw_mode(0o666),
+                makedev(major, minor),
+            ) {
                 // In a user namespace devices cannot be made, only borrowed.
                 Err(Errno::PERM) => self.bind(&Path::new("/dev").join(name), &target.join(name), false)?,
                 other => other?,
@@ -180,4 +202,3 @@ pub(crate) fn disks(plan: &RootPlan) -> impl Iterator<Item = u32> {
         _ => None,
     })
 }
-

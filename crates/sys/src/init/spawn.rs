@@ -4,7 +4,8 @@ use super::Context;
 use crate::message::{Failure, Step};
 use crate::plan::{EnvPlan, ProcessPlan};
 use crate::process::{self, Fork};
-use rustix::fs::{Mode, OFlags};
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fs::{Mode, OFlags, Timespec};
 use rustix::io::Errno;
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Uid};
@@ -14,6 +15,10 @@ use std::ffi::CString;
 use std::fs::File;
 use std::io::Read;
 use std::os::fd::{AsFd, OwnedFd};
+use std::time::Duration;
+
+/// A throttled child needs some 100 ms at 128 MB; one that is frozen never gets there. Below danki's own deadline.
+const EXEC_DEADLINE: Duration = Duration::from_secs(8);
 
 /// Why there is no process.
 #[derive(Serialize, Deserialize)]
@@ -43,6 +48,13 @@ pub(super) fn spawn(context: &Context, plan: &ProcessPlan, output: &[OwnedFd]) -
         }
         Fork::Parent { child, .. } => {
             drop(report);
+            if !ready(&outcome) {
+                rustix::process::kill_process(child, rustix::process::Signal::KILL).ok();
+                return Err(Refused::Step(Failure {
+                    step: format!("wait {} s for the exec", EXEC_DEADLINE.as_secs()),
+                    errno: Errno::TIMEDOUT.raw_os_error(),
+                }));
+            }
             let mut text = vec![];
             File::from(outcome).read_to_end(&mut text).step(|| "read from the child".to_owned())?;
             match serde_json::from_slice(&text) {
@@ -56,6 +68,17 @@ pub(super) fn spawn(context: &Context, plan: &ProcessPlan, output: &[OwnedFd]) -
     }
 }
 
+/// Readable or at its end, in time.
+fn ready(outcome: &OwnedFd) -> bool {
+    let timeout = Timespec { tv_sec: EXEC_DEADLINE.as_secs().cast_signed(), tv_nsec: 0 };
+    loop {
+        match poll(&mut [PollFd::new(outcome, PollFlags::IN)], Some(&timeout)) {
+            Err(Errno::INTR) => {}
+            other => return other.is_ok_and(|count| count > 0),
+        }
+    }
+}
+
 /// Everything that needs memory, made before the fork.
 struct Program {
     path: CString,
@@ -65,10 +88,16 @@ struct Program {
 
 impl Program {
     fn new(plan: &ProcessPlan) -> Result<Program, Failure> {
-        let text = |text: &str| CString::new(text).map_err(|_| Errno::INVAL).step(|| format!("pass {text:?}"));
+        let text =
+            |text: &str| CString::new(text).map_err(|_| Errno::INVAL).step(|| format!("pass {text:?}"));
         let environment = plan.env.iter().map(|(name, value)| text(&format!("{name}={value}")));
-        let arguments: Vec<CString> = plan.argv.iter().map(|argument| text(argument)).collect::<Result<_, _>>()?;
-        let path = arguments.first().cloned().ok_or(Errno::INVAL).step(|| "find a program in no arguments".to_owned())?;
+        let arguments: Vec<CString> =
+            plan.argv.iter().map(|argument| text(argument)).collect::<Result<_, _>>()?;
+        let path = arguments
+            .first()
+            .cloned()
+            .ok_or(Errno::INVAL)
+            .step(|| "find a program in no arguments".to_owned())?;
         Ok(Program { path, arguments, environment: environment.collect::<Result<_, _>>()? })
     }
 }
@@ -96,7 +125,7 @@ fn prepare(context: &Context, plan: &ProcessPlan, output: &[OwnedFd]) -> Result<
     drop_rights(context).step(|| format!("become user {}", context.plan.user.uid))?;
     rustix::process::chdir(&plan.cwd).step(|| format!("go to {}", plan.cwd.display()))?;
     rustix::process::umask(Mode::from_raw_mode(0o022));
-    process::default_signals();
+    process::default_signals(&process::IGNORED);
     process::close_from(3, true).step(|| "mark descriptors".to_owned())
 }
 
@@ -138,6 +167,9 @@ fn drop_rights(context: &Context) -> Result<(), Errno> {
     rustix::thread::set_thread_res_uid(uid, uid, uid)?;
     rustix::thread::clear_ambient_capability_set().ok();
     let none = CapabilitySet::empty();
-    rustix::thread::set_capabilities(None, CapabilitySets { effective: none, permitted: none, inheritable: none })?;
+    rustix::thread::set_capabilities(
+        None,
+        CapabilitySets { effective: none, permitted: none, inheritable: none },
+    )?;
     rustix::thread::set_no_new_privs(true)
 }

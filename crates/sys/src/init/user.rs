@@ -2,6 +2,7 @@
 //! inside of that, with no rights in either.
 
 use crate::plan::UserPlan;
+use crate::process;
 use std::fs;
 use std::io;
 
@@ -21,6 +22,8 @@ pub(super) fn map_root(caller: Caller) -> io::Result<()> {
 pub(super) fn nest(user: UserPlan) -> io::Result<()> {
     // SAFETY: this process has one thread and shares nothing that depends on its user namespace.
     unsafe { rustix::thread::unshare_unsafe(rustix::thread::UnshareFlags::NEWUSER) }?;
+    // The maps of a process that is hidden belong to the host's root.
+    process::set_traceable(true);
     map(user.uid, 0, user.gid, 0)
 }
 

@@ -152,7 +152,8 @@ impl Drop for Keeper {
 
 /// Waits for the end of a process.
 pub(crate) fn ended(pidfd: impl AsFd, deadline: Duration) -> bool {
-    let timeout = Timespec { tv_sec: deadline.as_secs().cast_signed(), tv_nsec: deadline.subsec_nanos().into() };
+    let timeout =
+        Timespec { tv_sec: deadline.as_secs().cast_signed(), tv_nsec: deadline.subsec_nanos().into() };
     let mut ready = [PollFd::new(&pidfd, PollFlags::IN)];
     loop {
         match poll(&mut ready, Some(&timeout)) {
@@ -164,7 +165,9 @@ pub(crate) fn ended(pidfd: impl AsFd, deadline: Duration) -> bool {
 
 pub(crate) fn gone_or(source: std::io::Error, action: &str) -> Error {
     match source.kind() {
-        std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset => Error::Gone { who: "the keeper" },
+        std::io::ErrorKind::BrokenPipe | std::io::ErrorKind::ConnectionReset => {
+            Error::Gone { who: "the keeper" }
+        }
         _ => Error::System { action: action.to_owned(), source },
     }
 }

@@ -20,12 +20,9 @@ use std::time::Duration;
 /// Envs that were killed are gone within this time.
 const END_DEADLINE: Duration = Duration::from_secs(5);
 
-/// Signals that a terminal or a supervisor sends to the whole group: danki decides what they mean.
-const IGNORED: [i32; 6] =
-    [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT, libc::SIGPIPE, libc::SIGTSTP];
-
 const NAMESPACES: u64 =
-    (libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS) as u64;
+    (libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWNET | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS)
+        as u64;
 
 /// Serves until danki is gone, then takes everything down and ends.
 pub(super) fn run(socket: OwnedFd, run: &Run, tree: &Tree, caller: Option<Caller>) -> ! {
@@ -42,7 +39,7 @@ pub(super) fn run(socket: OwnedFd, run: &Run, tree: &Tree, caller: Option<Caller
 /// Away from danki's terminal, directory and descriptors.
 fn settle(socket: OwnedFd) -> io::Result<OwnedFd> {
     rustix::process::setsid().ok();
-    process::ignore(&IGNORED);
+    process::ignore_only(&process::IGNORED);
     rustix::thread::set_name(c"danki-keeper").ok();
     rustix::process::chdir("/")?;
     let [socket] = only([socket])?;
@@ -145,11 +142,13 @@ fn end(envs: Vec<Env>, run: &Run, tree: &Tree) {
         pidfd_send_signal(&env.pidfd, Signal::KILL).ok();
     }
     remove::dirs(&tree.dirs());
-    wait::until(END_DEADLINE, || loop {
-        match rustix::process::wait(WaitOptions::NOHANG) {
-            Ok(Some(_)) | Err(Errno::INTR) => {}
-            Ok(None) => return false,
-            Err(_) => return true,
+    wait::until(END_DEADLINE, || {
+        loop {
+            match rustix::process::wait(WaitOptions::NOHANG) {
+                Ok(Some(_)) | Err(Errno::INTR) => {}
+                Ok(None) => return false,
+                Err(_) => return true,
+            }
         }
     });
     remove::dirs(&tree.dirs());

@@ -45,7 +45,13 @@ pub fn plan(id: u32) -> EnvPlan {
             pids_max: Some(256),
         },
         net: NetPlan {
-            tun: Some(TunPlan { address: ADDRESS, prefix: 32, mtu: 1_500, offload: true, default_route: true }),
+            tun: Some(TunPlan {
+                address: ADDRESS,
+                prefix: 32,
+                mtu: 1_500,
+                offload: true,
+                default_route: true,
+            }),
             loopback: vec![BESIDE],
             local_any: None,
             routes: vec![],
@@ -67,7 +73,9 @@ fn mounts() -> Vec<MountPlan> {
             Err(_) => {}
         }
     }
-    mounts.extend(["/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl"].into_iter().map(|path| bind(path, path)));
+    mounts.extend(
+        ["/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl"].into_iter().map(|path| bind(path, path)),
+    );
     let text = "root:x:0:0:root:/root:/sbin/nologin\n".to_owned();
     mounts.push(MountPlan::File { target: "/etc/passwd".into(), content: text, mode: 0o644 });
     mounts.push(MountPlan::Proc { target: "/proc".into() });
@@ -120,13 +128,15 @@ pub fn exit_of(sandbox: &Sandbox, wanted: i32) -> ExitStatus {
 
 /// Waits until a descriptor is readable.
 pub fn readable(fd: impl rustix::fd::AsFd, wait: Duration) -> bool {
-    let timeout = rustix::fs::Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
+    let timeout =
+        rustix::fs::Timespec { tv_sec: wait.as_secs() as i64, tv_nsec: i64::from(wait.subsec_nanos()) };
     poll(&mut [PollFd::new(&fd, PollFlags::IN)], Some(&timeout)).unwrap() > 0
 }
 
 /// Sleeps without the clock bans of the product.
 pub fn pause(ms: u64) {
-    let request = rustix::time::Timespec { tv_sec: (ms / 1_000) as i64, tv_nsec: (ms % 1_000 * 1_000_000) as i64 };
+    let request =
+        rustix::time::Timespec { tv_sec: (ms / 1_000) as i64, tv_nsec: (ms % 1_000 * 1_000_000) as i64 };
     let _ = rustix::thread::nanosleep(&request);
 }
 
