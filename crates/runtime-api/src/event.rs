@@ -40,7 +40,8 @@ pub enum RuntimeEvent {
         /// When the request was read.
         at_ns: u64,
     },
-    /// An event was handed to the socket. Comes again, with the same id, if the runtime asks again before it answers.
+    /// An event is handed to the socket: always before the response to it. Comes again, with the same id, if the runtime asks
+    /// again before it answers.
     Delivered {
         /// Whose event.
         request_id: RequestId,

@@ -26,6 +26,8 @@ pub async fn run(listener: TcpListener, shared: Arc<Shared>, _events: Sender<Run
     let mut connections = JoinSet::new();
     loop {
         tokio::select! {
+            biased; // those that have ended make room first
+            Some(_) = connections.join_next() => {}
             accepted = accept(&listener, &shared) => match accepted {
                 Ok((stream, generation)) if connections.len() < limit => {
                     connections.spawn(connection(stream, shared.clone(), generation));
@@ -33,7 +35,6 @@ pub async fn run(listener: TcpListener, shared: Arc<Shared>, _events: Sender<Run
                 Ok(_over_the_limit) => {}
                 Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
             },
-            Some(_) = connections.join_next() => {}
         }
     }
 }

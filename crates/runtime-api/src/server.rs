@@ -43,8 +43,8 @@ pub async fn serve(
 
 /// Waits without a deadline: that is the contract of `/next`. The wait ends with the connection or the session.
 async fn next(shared: &Shared, generation: Generation, slot: &Slot) -> Result<Answer, Refusal> {
-    let room = shared.room().await?;
     let at_ns = monotonic_ns();
+    let room = shared.room().await?;
     if shared.desk().ask(generation)? {
         room.send(RuntimeEvent::NextRequested { at_ns });
     } else {

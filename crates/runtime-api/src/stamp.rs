@@ -1,4 +1,7 @@
-//! A stream that knows when the event was handed to the socket.
+//! A stream that reports the event as delivered when it writes its first byte.
+//!
+//! Just before, not after: so the report is in the channel before anything that the function does about it, even if it
+//! answers on another connection.
 
 use crate::event::RuntimeEvent;
 use danki_model::RequestId;
@@ -6,7 +9,7 @@ use danki_sys::clock::monotonic_ns;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::sync::mpsc::OwnedPermit;
 
@@ -17,13 +20,12 @@ pub struct Slot(Arc<Mutex<Option<Delivery>>>);
 struct Delivery {
     permit: OwnedPermit<RuntimeEvent>,
     request_id: RequestId,
-    at_ns: Option<u64>,
 }
 
 impl Slot {
     /// What is written from now on is the event of `request_id`.
     pub fn expect(&self, request_id: RequestId, permit: OwnedPermit<RuntimeEvent>) {
-        *self.lock() = Some(Delivery { permit, request_id, at_ns: None });
+        *self.lock() = Some(Delivery { permit, request_id });
     }
 
     fn lock(&self) -> std::sync::MutexGuard<'_, Option<Delivery>> {
@@ -31,17 +33,8 @@ impl Slot {
     }
 
     fn writing(&self) {
-        if let Some(delivery) = self.lock().as_mut() {
-            delivery.at_ns.get_or_insert_with(monotonic_ns);
-        }
-    }
-
-    /// hyper flushes the stream when its own buffers are empty: the whole event is in the socket.
-    fn flushed(&self) {
-        if let Some(Delivery { permit, request_id, at_ns: Some(at_ns) }) =
-            self.lock().take_if(|d| d.at_ns.is_some())
-        {
-            permit.send(RuntimeEvent::Delivered { request_id, at_ns });
+        if let Some(Delivery { permit, request_id }) = self.lock().take() {
+            permit.send(RuntimeEvent::Delivered { request_id, at_ns: monotonic_ns() });
         }
     }
 }
@@ -89,9 +82,7 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Stamped<S> {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        ready!(Pin::new(&mut self.inner).poll_flush(cx))?;
-        self.slot.flushed();
-        Poll::Ready(Ok(()))
+        Pin::new(&mut self.inner).poll_flush(cx)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
