@@ -1,0 +1,94 @@
+//! How environments behave: the knobs of `host`, each with Lambda's value as its default.
+
+use serde::{Deserialize, Serialize};
+use std::net::UdpSocket;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use danki_model::{CpuModel, EnvId};
+
+/// Serves DNS on an env's resolver socket until the returned guard is dropped.
+pub type DnsServer = Arc<dyn Fn(EnvId, UdpSocket) -> Box<dyn Send + Sync> + Send + Sync>;
+
+/// What happens to packets of an env that is frozen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhileFrozen {
+    /// The link keeps them until the thaw: Lambda pauses a whole virtual machine, its TCP stack included.
+    Hold,
+    /// They pass, so that the kernel acknowledges them: what a bare cgroup freezer would do.
+    Pass,
+}
+
+/// What a thawed runtime sees first: packets that came while it was frozen (a FIN, say), or the event.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThawOrder {
+    /// Held packets first: a stale socket is noticed, the client connects anew.
+    NetworkFirst,
+    /// The event first: a stale socket may be reused, reset and retried.
+    EventFirst,
+    /// Drawn for each thaw: the event is first with this probability.
+    Mixed(f64),
+}
+
+/// How all envs of a run behave.
+#[derive(Clone, Debug)]
+pub struct HostConfig {
+    /// Name of the run; part of host names and log streams.
+    pub run: String,
+    /// Freeze envs between invocations.
+    pub freezer: bool,
+    /// Packets of a frozen env.
+    pub while_frozen: WhileFrozen,
+    /// What a thawed runtime sees first. S0's stale socket in one of four dead connections suggests 0.25 (assumed).
+    pub thaw_order: ThawOrder,
+    /// How long after the held packets the event follows, when they come first.
+    pub event_after_thaw: Duration,
+    /// On-demand init runs at one full vCPU whatever the memory size (published tables T2–T4: init is flat in memory).
+    pub init_boost: bool,
+    /// Limit of an on-demand init.
+    pub init_limit: Duration,
+    /// An env that was idle this long is ended (mikhail.io: 5–7 min).
+    pub idle_ttl: Duration,
+    /// Envs of one function that may exist at once.
+    pub max_envs: usize,
+    /// Divides `idle_ttl`.
+    pub time_scale: f64,
+    /// Whether CPU quotas follow Lambda's numbers or this host's speed.
+    pub cpu_model: CpuModel,
+    /// Seed of all draws.
+    pub seed: u64,
+    /// Root certificate of the run's CA, PEM.
+    pub ca_root_pem: String,
+    /// Where `node` and `python3` are looked for.
+    pub search_path: Vec<PathBuf>,
+    /// Segmentation offload of the envs' network cards; must be what the link is configured for.
+    pub offload: bool,
+    /// Interval of CPU counter samples while an env is busy; zero reads them at the ends only.
+    pub cpu_sample_interval: Duration,
+}
+
+impl Default for HostConfig {
+    fn default() -> Self {
+        HostConfig {
+            run: "run".to_owned(),
+            freezer: true,
+            while_frozen: WhileFrozen::Hold,
+            thaw_order: ThawOrder::Mixed(0.25),
+            event_after_thaw: Duration::from_millis(1),
+            init_boost: true,
+            init_limit: Duration::from_secs(10),
+            idle_ttl: Duration::from_secs(6 * 60),
+            max_envs: 1_000,
+            time_scale: 1.0,
+            cpu_model: CpuModel::Host,
+            seed: 1,
+            ca_root_pem: String::new(),
+            search_path: ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from).to_vec(),
+            offload: true,
+            cpu_sample_interval: Duration::from_millis(1),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! A function made ready to run: its specification checked and its interpreter and certificate bundles found.
+
+use crate::files;
+use crate::interpreter::{self, Interpreter};
+use crate::{Error, HostConfig};
+use danki_model::{FunctionSpec, Runtime};
+use std::path::{Path, PathBuf};
+
+/// A function that envs can be made of.
+#[derive(Clone, Debug)]
+pub struct Deployed {
+    /// What the user said; paths are absolute.
+    pub spec: FunctionSpec,
+    /// The variant that this is the function of.
+    pub variant: String,
+    /// Absent for `provided`.
+    pub interpreter: Option<Interpreter>,
+    /// CPU time per period, µs.
+    pub quota_us: u64,
+    /// Certificate bundles that packages bring, as paths inside the env.
+    pub bundled_roots: Vec<PathBuf>,
+}
+
+impl Deployed {
+    /// Checks and finds. Errors name the function, the value and what would be right.
+    pub fn new(spec: FunctionSpec, variant: &str, config: &HostConfig) -> Result<Deployed, Error> {
+        if let Some(problem) = spec.validate().into_iter().next() {
+            return Err(bad(&spec, problem.to_string()));
+        }
+        let spec = absolute(spec)?;
+        check_handler(&spec)?;
+        let quota_us = config.cpu_model.quota_us(spec.memory).map_err(|e| bad(&spec, e.to_string()))?;
+        let interpreter = interpreter::find(spec.runtime, &config.search_path)?;
+        let bundled_roots = roots(&spec, interpreter.as_ref());
+        Ok(Deployed { spec, variant: variant.to_owned(), interpreter, quota_us, bundled_roots })
+    }
+}
+
+fn absolute(mut spec: FunctionSpec) -> Result<FunctionSpec, Error> {
+    let problem = |path: &Path, e: std::io::Error| format!("cannot open directory {}: {e}", path.display());
+    let code = spec.code.canonicalize().map_err(|e| bad(&spec, problem(&spec.code, e)))?;
+    let layers: Result<Vec<PathBuf>, Error> =
+        spec.layers.iter().map(|dir| dir.canonicalize().map_err(|e| bad(&spec, problem(dir, e)))).collect();
+    (spec.layers, spec.code) = (layers?, code);
+    Ok(spec)
+}
+
+/// Managed runtimes would find a missing module only in init; a wrong path is a typing error and is said at once.
+fn check_handler(spec: &FunctionSpec) -> Result<(), Error> {
+    let Some(stem) = module(spec) else {
+        return Err(bad(spec, format!("handler {:?} is not of the form file.function", spec.handler)));
+    };
+    let candidates: Vec<PathBuf> = match spec.runtime {
+        Runtime::NodeJs(_) => {
+            ["js", "mjs", "cjs"].iter().map(|e| spec.code.join(format!("{stem}.{e}"))).collect()
+        }
+        Runtime::Python(_) => {
+            vec![spec.code.join(format!("{stem}.py")), spec.code.join(&stem).join("__init__.py")]
+        }
+        Runtime::Provided => {
+            std::iter::once(&spec.code).chain(&spec.layers).map(|d| d.join("bootstrap")).collect()
+        }
+    };
+    let in_layer = !spec.layers.is_empty() && spec.runtime != Runtime::Provided;
+    if in_layer || candidates.iter().any(|path| path.is_file()) {
+        return Ok(());
+    }
+    let names: Vec<String> = candidates.iter().map(|p| p.display().to_string()).collect();
+    Err(bad(spec, format!("handler {:?}: none of {} exists", spec.handler, names.join(", "))))
+}
+
+/// `dir/file.function` → `dir/file`; Python also writes `package.module.function`.
+fn module(spec: &FunctionSpec) -> Option<String> {
+    match spec.runtime {
+        Runtime::Provided => Some(String::new()),
+        Runtime::NodeJs(_) => {
+            let (dir, file) = spec.handler.rsplit_once('/').map_or(("", &*spec.handler), |(d, f)| (d, f));
+            let (stem, _) = file.split_once('.')?;
+            Some(Path::new(dir).join(stem).display().to_string())
+        }
+        Runtime::Python(_) => spec.handler.rsplit_once('.').map(|(module, _)| module.replace('.', "/")),
+    }
+}
+
+fn roots(spec: &FunctionSpec, interpreter: Option<&Interpreter>) -> Vec<PathBuf> {
+    let mut roots = inside(&spec.code, "/var/task");
+    roots.extend(spec.layers.iter().flat_map(|layer| inside(layer, "/opt")));
+    let prefix = interpreter.and_then(|i| i.prefix.as_deref());
+    roots.extend(prefix.into_iter().flat_map(|prefix| inside(prefix, "/var/lang")));
+    roots.sort();
+    roots.dedup();
+    roots
+}
+
+fn inside(dir: &Path, place: &str) -> Vec<PathBuf> {
+    files::bundled_roots(dir).into_iter().map(|path| Path::new(place).join(path)).collect()
+}
+
+fn bad(spec: &FunctionSpec, problem: String) -> Error {
+    Error::BadFunction { function: spec.name.clone(), problem }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use danki_model::MemoryMb;
+
+    fn spec(runtime: &str, handler: &str, code: &Path) -> FunctionSpec {
+        FunctionSpec {
+            name: "f".to_owned(),
+            runtime: runtime.parse().expect("known"),
+            handler: handler.to_owned(),
+            code: code.to_path_buf(),
+            layers: Vec::new(),
+            memory: MemoryMb::try_from(128).expect("in range"),
+            timeout_ms: 3_000,
+            ephemeral_mb: 512,
+            environment: Default::default(),
+            region: "us-east-1".to_owned(),
+        }
+    }
+
+    #[test]
+    fn a_handler_must_be_there() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::create_dir(dir.path().join("src")).expect("made");
+        for file in ["index.mjs", "app.py", "src/main.js", "bootstrap"] {
+            std::fs::write(dir.path().join(file), "").expect("written");
+        }
+        let check = |runtime: &str, handler: &str| {
+            check_handler(&spec(runtime, handler, dir.path())).map_err(|e| e.to_string())
+        };
+        assert_eq!(check("nodejs20.x", "index.handler"), Ok(()));
+        assert_eq!(check("nodejs20.x", "src/main.handler"), Ok(()));
+        assert_eq!(check("python3.11", "app.handler"), Ok(()));
+        assert_eq!(check("provided.al2023", "anything"), Ok(()));
+        for (runtime, handler) in
+            [("nodejs20.x", "other.handler"), ("nodejs20.x", "index"), ("python3.11", "x.handler")]
+        {
+            assert!(check(runtime, handler).is_err(), "{runtime} {handler}");
+        }
+        assert!(absolute(spec("nodejs20.x", "i.h", Path::new("/nonexistent"))).is_err());
+    }
+}

@@ -1,0 +1,109 @@
+//! Files that envs of a run share: bootstraps of the managed runtimes and the certificate bundles.
+
+use crate::Error;
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+const NODE_BOOTSTRAP: &str = include_str!("../../../runtimes/node/bootstrap.mjs");
+const PYTHON_BOOTSTRAP: &str = include_str!("../../../runtimes/python/bootstrap.py");
+
+/// Where distributions keep the bundle of trusted roots.
+const SYSTEM_BUNDLES: [&str; 3] =
+    ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+
+/// The shared files, below a directory that goes with this value.
+pub struct SharedFiles {
+    dir: TempDir,
+    /// A system bundle was found; without one a function trusts only the run's CA.
+    pub has_system_bundle: bool,
+}
+
+impl SharedFiles {
+    /// Writes the files. The bundle is the *whole* system bundle plus the run's root: loading many roots costs CPU that
+    /// functions on AWS pay too.
+    pub fn write(ca_root_pem: &str) -> Result<SharedFiles, Error> {
+        let dir = tempfile::Builder::new()
+            .prefix("danki-host-")
+            .permissions(fs::Permissions::from_mode(0o755))
+            .tempdir()
+            .map_err(at(Path::new("/tmp")))?;
+        let system = SYSTEM_BUNDLES.iter().find_map(|path| fs::read_to_string(path).ok());
+        let bundle = format!("{}\n{ca_root_pem}", system.as_deref().unwrap_or_default());
+        let files = SharedFiles { dir, has_system_bundle: system.is_some() };
+        files.put(&files.ca_bundle(), &bundle)?;
+        files.put(&files.ca_root(), ca_root_pem)?;
+        files.put(&files.runtime_dir().join("bootstrap.mjs"), NODE_BOOTSTRAP)?;
+        files.put(&files.runtime_dir().join("bootstrap.py"), PYTHON_BOOTSTRAP)?;
+        Ok(files)
+    }
+
+    /// Becomes `/var/runtime`.
+    pub fn runtime_dir(&self) -> PathBuf {
+        self.dir.path().join("runtime")
+    }
+
+    /// System roots and the run's root.
+    pub fn ca_bundle(&self) -> PathBuf {
+        self.dir.path().join("ca-bundle.crt")
+    }
+
+    /// The run's root alone (Node adds it to its built-in roots).
+    pub fn ca_root(&self) -> PathBuf {
+        self.dir.path().join("ca-root.crt")
+    }
+
+    fn put(&self, path: &Path, text: &str) -> Result<(), Error> {
+        let parent = path.parent().expect("every file lies below the directory");
+        fs::create_dir_all(parent).map_err(at(parent))?;
+        fs::write(path, text).map_err(at(path))
+    }
+}
+
+/// Bundles that Python packages bring (certifi, botocore, pip), as paths relative to `dir`.
+pub fn bundled_roots(dir: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    collect(dir, Path::new(""), MAX_DEPTH, &mut found);
+    found.sort();
+    found
+}
+
+/// `lib/python3.11/site-packages/pip/_vendor/certifi/cacert.pem` is seven below a prefix.
+const MAX_DEPTH: usize = 8;
+
+fn collect(dir: &Path, relative: &Path, depth: usize, found: &mut Vec<PathBuf>) {
+    let Ok(entries) = fs::read_dir(dir) else { return };
+    for entry in entries.flatten() {
+        let name = relative.join(entry.file_name());
+        let Ok(kind) = entry.file_type() else { continue };
+        if kind.is_file() && entry.file_name() == "cacert.pem" {
+            found.push(name);
+        } else if kind.is_dir() && depth > 0 && entry.file_name() != "node_modules" {
+            collect(&entry.path(), &name, depth - 1, found);
+        }
+    }
+}
+
+fn at(path: &Path) -> impl FnOnce(io::Error) -> Error {
+    let path = path.to_path_buf();
+    |source| Error::File { path, source }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bundles_of_packages_are_found() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for path in ["certifi/cacert.pem", "a/b/botocore/cacert.pem", "node_modules/x/cacert.pem"] {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().expect("has one")).expect("made");
+            fs::write(path, "").expect("written");
+        }
+        let expect: Vec<PathBuf> = vec!["a/b/botocore/cacert.pem".into(), "certifi/cacert.pem".into()];
+        assert_eq!(bundled_roots(dir.path()), expect);
+    }
+}

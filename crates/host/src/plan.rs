@@ -1,0 +1,299 @@
+//! What an env is made of, decided here and applied by `sys`. Pure: the plan of a function is the same on every machine that
+//! has the same directories, and is snapshot-tested without root.
+
+use crate::deployed::Deployed;
+use crate::shared::Shared;
+use danki_model::{EnvId, FunctionSpec, InitializationType, Runtime, environment, limits};
+use danki_sys::plan::{
+    CgroupPlan, EnvPlan, MountPlan, NetPlan, ProcessPlan, RlimitPlan, RootPlan, SocketPlan, TunPlan, UserPlan,
+};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+/// Where the Runtime API and the resolver are, beside the env (recorded on AWS in 2026: `169.254.100.1:9001`).
+pub const BESIDE: Ipv4Addr = Ipv4Addr::new(169, 254, 100, 1);
+/// Port of the Runtime API.
+pub const RUNTIME_API_PORT: u16 = 9001;
+/// Lambda's user is `sbx_user1051`; its number is not known for sure.
+const UID: u32 = 993;
+/// Everything outside the env: the link decides what exists of it.
+const REGION: (Ipv4Addr, u8) = (Ipv4Addr::new(198, 18, 0, 0), 15);
+
+/// The address of an env: one of 10.0.0.0/8, never one that ends in 0 or 255.
+pub fn address(env: EnvId) -> Ipv4Addr {
+    let (high, low) = (env.0 / 254, env.0 % 254 + 1);
+    Ipv4Addr::from(0x0a00_0000 | (high << 8) | low)
+}
+
+/// The plan of one env of a function.
+pub fn env_plan(shared: &Shared, function: &Deployed, env: EnvId) -> EnvPlan {
+    let places = Places::of_this_machine(shared);
+    assemble(&places, function, env, shared.config.offload, shared.boosted_quota_us(function))
+}
+
+/// Directories and files of the machine that a plan refers to.
+pub struct Places {
+    /// `/bin`, `/lib`… as links to `/usr`, or as directories of their own.
+    pub system: Vec<MountPlan>,
+    /// Files and directories of `/etc` that exist here.
+    pub etc: Vec<PathBuf>,
+    /// Becomes `/var/runtime`.
+    pub runtime: PathBuf,
+    /// System roots and the run's root.
+    pub ca_bundle: PathBuf,
+    /// The run's root alone.
+    pub ca_root: PathBuf,
+}
+
+impl Places {
+    fn of_this_machine(shared: &Shared) -> Places {
+        let etc = ["/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl", "/etc/localtime", "/etc/mime.types"];
+        Places {
+            system: ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"]
+                .iter()
+                .filter_map(|d| system_dir(d))
+                .collect(),
+            etc: etc.iter().map(PathBuf::from).filter(|path| path.exists()).collect(),
+            runtime: shared.files.runtime_dir(),
+            ca_bundle: shared.files.ca_bundle(),
+            ca_root: shared.files.ca_root(),
+        }
+    }
+}
+
+fn system_dir(dir: &str) -> Option<MountPlan> {
+    let target = PathBuf::from(dir);
+    match std::fs::read_link(dir) {
+        Ok(to) => Some(MountPlan::Symlink { target, to }),
+        Err(_) if target.is_dir() => Some(bind(&target, dir)),
+        Err(_) => None,
+    }
+}
+
+/// Puts a plan together.
+pub fn assemble(
+    places: &Places,
+    function: &Deployed,
+    env: EnvId,
+    offload: bool,
+    cpu_quota_us: u64,
+) -> EnvPlan {
+    let spec = &function.spec;
+    EnvPlan {
+        id: env.0,
+        hostname: BESIDE.to_string(),
+        user: UserPlan { uid: UID, gid: UID },
+        rlimits: limits::RLIMITS
+            .iter()
+            .map(|(name, soft, hard)| RlimitPlan { name: (*name).to_owned(), soft: *soft, hard: *hard })
+            .collect(),
+        visible_cpus: spec.memory.visible_cpus(),
+        cgroup: CgroupPlan {
+            cpu_quota_us: Some(cpu_quota_us),
+            cpu_period_us: danki_model::PERIOD_US,
+            memory_bytes: Some(spec.memory.bytes()),
+            pids_max: Some(limits::PROCESSES),
+        },
+        net: net(env, offload),
+        root: Some(RootPlan { mounts: mounts(places, function) }),
+    }
+}
+
+fn net(env: EnvId, offload: bool) -> NetPlan {
+    let beside = |port| SocketAddr::new(IpAddr::V4(BESIDE), port);
+    NetPlan {
+        tun: Some(TunPlan { address: address(env), prefix: 32, mtu: 1500, offload, default_route: true }),
+        loopback: vec![BESIDE],
+        local_any: None,
+        routes: vec![REGION],
+        sockets: vec![
+            SocketPlan::Tcp { addr: beside(RUNTIME_API_PORT), backlog: 128 },
+            SocketPlan::Udp { addr: beside(53) },
+        ],
+    }
+}
+
+fn mounts(places: &Places, function: &Deployed) -> Vec<MountPlan> {
+    let spec = &function.spec;
+    let mut mounts = vec![bind(Path::new("/usr"), "/usr")];
+    mounts.extend(places.system.iter().cloned());
+    mounts.extend(places.etc.iter().map(|path| bind(path, path)));
+    mounts.extend(etc_files());
+    mounts.push(bind(&spec.code, "/var/task"));
+    mounts.push(layers(spec));
+    mounts.push(bind(&places.runtime, "/var/runtime"));
+    mounts.extend(
+        function.interpreter.as_ref().and_then(|i| i.prefix.as_ref()).map(|dir| bind(dir, "/var/lang")),
+    );
+    mounts.push(MountPlan::Proc { target: "/proc".into() });
+    mounts.push(MountPlan::Dev { target: "/dev".into() });
+    mounts.push(MountPlan::Disk { target: "/tmp".into(), size_mb: spec.ephemeral_mb, mode: 0o1777 });
+    mounts.extend(trust(places, function));
+    mounts
+}
+
+/// `/opt`: empty, one layer as it is, or several merged in order.
+fn layers(spec: &FunctionSpec) -> MountPlan {
+    let target = PathBuf::from("/opt");
+    match spec.layers.as_slice() {
+        [] => MountPlan::Tmpfs { target, size_mb: 1, mode: 0o755 },
+        [one] => bind(one, target),
+        several => MountPlan::Overlay { target, lower: several.to_vec() },
+    }
+}
+
+fn etc_files() -> Vec<MountPlan> {
+    let file =
+        |target: &str, content: String| MountPlan::File { target: target.into(), content, mode: 0o644 };
+    let users = format!(
+        "root:x:0:0:root:/root:/sbin/nologin\nsbx_user1051:x:{UID}:{UID}::/home/sbx_user1051:/sbin/nologin\n"
+    );
+    vec![
+        file("/etc/passwd", users),
+        file("/etc/group", format!("root:x:0:\nsbx_user1051:x:{UID}:\n")),
+        file("/etc/hosts", "127.0.0.1 localhost sandbox.localdomain\n".to_owned()),
+        file("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n".to_owned()),
+        file("/etc/resolv.conf", format!("nameserver {BESIDE}\noptions timeout:1 attempts:2\n")),
+    ]
+}
+
+/// The bundle goes over every path that OpenSSL, certifi, botocore, Go and PHP read; Node gets the root by a variable.
+fn trust(places: &Places, function: &Deployed) -> Vec<MountPlan> {
+    let system =
+        ["/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem"];
+    let below_etc_ssl = places.etc.iter().any(|path| path == Path::new("/etc/ssl"));
+    let usable = system.iter().map(PathBuf::from).filter(|path| {
+        // A file can only be laid over one that exists, where the directory is the machine's own.
+        !(below_etc_ssl && path.starts_with("/etc/ssl")) || path.exists()
+    });
+    let mut mounts: Vec<MountPlan> = usable
+        .chain(function.bundled_roots.iter().cloned())
+        .map(|path| bind(&places.ca_bundle, path))
+        .collect();
+    mounts.push(bind(&places.ca_root, CA_ROOT_INSIDE));
+    mounts
+}
+
+/// Where the run's root lies inside the env, for Node's `NODE_EXTRA_CA_CERTS`.
+const CA_ROOT_INSIDE: &str = "/etc/danki/ca-root.crt";
+
+fn bind(source: &Path, target: impl Into<PathBuf>) -> MountPlan {
+    MountPlan::Bind { source: source.to_path_buf(), target: target.into(), read_only: true }
+}
+
+/// The runtime's process: command and environment.
+pub fn process(
+    shared: &Shared,
+    function: &Deployed,
+    env: EnvId,
+    initialization: InitializationType,
+) -> ProcessPlan {
+    let spec = &function.spec;
+    let (version, log_stream) = (danki_model::log::LATEST.to_owned(), shared.log_stream(env));
+    let identity = environment::Identity { version, log_stream, initialization };
+    let mut variables = environment::process_environment(spec, &identity);
+    if let Runtime::NodeJs(_) = spec.runtime {
+        variables.entry("NODE_EXTRA_CA_CERTS".to_owned()).or_insert_with(|| CA_ROOT_INSIDE.to_owned());
+    }
+    ProcessPlan { argv: command(function), env: variables.into_iter().collect(), cwd: "/var/task".into() }
+}
+
+fn command(function: &Deployed) -> Vec<String> {
+    let inside = function.interpreter.as_ref().map(|i| i.inside.display().to_string());
+    let mb = function.spec.memory.mb();
+    match (function.spec.runtime, inside) {
+        // The managed Node runtime sizes V8's heap by the memory size; 90 % and 5 % are commonly cited, not documented.
+        (Runtime::NodeJs(_), Some(node)) => vec![
+            node,
+            "--expose-gc".to_owned(),
+            format!("--max-semi-space-size={}", (mb / 20).max(1)),
+            format!("--max-old-space-size={}", mb * 9 / 10),
+            "/var/runtime/bootstrap.mjs".to_owned(),
+        ],
+        (Runtime::Python(_), Some(python)) => vec![python, "/var/runtime/bootstrap.py".to_owned()],
+        _ => vec![bootstrap(function)],
+    }
+}
+
+/// `provided`: the package's own bootstrap, or a layer's.
+fn bootstrap(function: &Deployed) -> String {
+    match function.spec.code.join("bootstrap").is_file() {
+        true => "/var/task/bootstrap".to_owned(),
+        false => "/opt/bootstrap".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::interpreter::Interpreter;
+    use danki_model::MemoryMb;
+    use std::collections::BTreeSet;
+
+    fn places() -> Places {
+        Places {
+            system: vec![MountPlan::Symlink { target: "/bin".into(), to: "usr/bin".into() }],
+            etc: vec!["/etc/ld.so.cache".into()],
+            runtime: "/run/danki/runtime".into(),
+            ca_bundle: "/run/danki/ca-bundle.crt".into(),
+            ca_root: "/run/danki/ca-root.crt".into(),
+        }
+    }
+
+    fn deployed(runtime: &str, interpreter: Option<Interpreter>) -> Deployed {
+        let spec = FunctionSpec {
+            name: "f".to_owned(),
+            runtime: runtime.parse().expect("known"),
+            handler: "app.handler".to_owned(),
+            code: "/work/f".into(),
+            layers: vec!["/work/one".into(), "/work/two".into()],
+            memory: MemoryMb::try_from(256).expect("in range"),
+            timeout_ms: 3_000,
+            ephemeral_mb: 512,
+            environment: Default::default(),
+            region: "us-east-1".to_owned(),
+        };
+        let bundled_roots = vec!["/var/task/certifi/cacert.pem".into()];
+        Deployed {
+            quota_us: spec.memory.quota_us(),
+            spec,
+            variant: "v".to_owned(),
+            interpreter,
+            bundled_roots,
+        }
+    }
+
+    fn python() -> Interpreter {
+        Interpreter {
+            executable: "/home/u/.pyenv/versions/3.11.7/bin/python3.11".into(),
+            prefix: Some("/home/u/.pyenv/versions/3.11.7".into()),
+            version: "3.11.7".to_owned(),
+            inside: "/var/lang/bin/python3.11".into(),
+        }
+    }
+
+    #[test]
+    fn the_plan_of_a_python_function_with_two_layers() {
+        let plan = assemble(&places(), &deployed("python3.11", Some(python())), EnvId(7), true, 20_000);
+        insta::assert_json_snapshot!(plan);
+    }
+
+    #[test]
+    fn each_runtime_has_its_command() {
+        let node = Interpreter { inside: "/usr/bin/node".into(), prefix: None, ..python() };
+        let check = |runtime: &str, interpreter: Option<&Interpreter>, expect: &str| {
+            assert_eq!(command(&deployed(runtime, interpreter.cloned())).join(" "), expect);
+        };
+        let flags = "--expose-gc --max-semi-space-size=12 --max-old-space-size=230";
+        check("nodejs20.x", Some(&node), &format!("/usr/bin/node {flags} /var/runtime/bootstrap.mjs"));
+        check("python3.11", Some(&python()), "/var/lang/bin/python3.11 /var/runtime/bootstrap.py");
+        check("provided.al2023", None, "/opt/bootstrap");
+    }
+
+    #[test]
+    fn addresses_are_unique_and_ordinary() {
+        let all: BTreeSet<Ipv4Addr> = (1..=10_000).map(|n| address(EnvId(n))).collect();
+        assert_eq!(all.len(), 10_000);
+        assert!(all.iter().all(|a| !matches!(a.octets()[3], 0 | 255) && a.octets()[0] == 10));
+    }
+}
