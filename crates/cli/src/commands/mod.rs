@@ -1,0 +1,62 @@
+//! What each subcommand does.
+
+mod bench;
+mod calibrate;
+mod doctor;
+mod run;
+mod validate;
+
+pub use bench::bench;
+pub use calibrate::calibrate;
+pub use doctor::{clean, doctor};
+pub use run::run;
+pub use validate::validate;
+
+use crate::args::{Args, FunctionOptions};
+use crate::exit::{Exit, Failure};
+use crate::terminal;
+use clap::CommandFactory;
+use danki_lab::{BadInput, FunctionChoice, read_event};
+use std::io::Read;
+use std::path::Path;
+
+/// Prints a completion script.
+pub fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut Args::command(), "danki", &mut script);
+    terminal::print_bytes(&script);
+    Ok(Exit::Fine)
+}
+
+/// A function without an experiment file.
+fn choice(
+    dir: &Path,
+    options: &FunctionOptions,
+    memory_mb: &[u32],
+    count: u32,
+) -> Result<FunctionChoice, Failure> {
+    let event = match options.event.as_deref() {
+        None => None,
+        Some(path) if path == Path::new("-") => Some(event_from_stdin()?),
+        Some(path) => Some(read_event(path)?),
+    };
+    Ok(FunctionChoice {
+        dir: dir.to_path_buf(),
+        memory_mb: memory_mb.to_vec(),
+        handler: options.handler.clone(),
+        runtime: options.runtime.clone(),
+        timeout_s: options.timeout,
+        environment: options.env.iter().cloned().collect(),
+        event,
+        count,
+    })
+}
+
+fn event_from_stdin() -> Result<serde_json::Value, Failure> {
+    let mut text = String::new();
+    std::io::stdin().lock().read_to_string(&mut text).map_err(|e| Failure::usage(format!("stdin: {e}")))?;
+    if text.trim().is_empty() {
+        return Ok(serde_json::Value::Object(serde_json::Map::new()));
+    }
+    Ok(serde_json::from_str(&text).map_err(|e| BadInput::new(format!("not JSON: {e}")).at("stdin"))?)
+}

@@ -1,0 +1,65 @@
+//! `danki validate`: is this machine's CPU model Lambda's?
+
+use super::bench;
+use crate::args::{RunOptions, Validate};
+use crate::exit::{Exit, Failure};
+use crate::session::Session;
+use crate::terminal;
+use danki_lab::{Experiment, Results, lattice_checks};
+use danki_record::Expectation;
+use std::path::Path;
+
+/// T1: shares, means and histograms under the quota. T2: ratios between memory sizes.
+const EXPERIMENTS: [(&str, &str); 2] = [("t1", "throttle-lattice"), ("t2", "memory-sizes")];
+
+/// Runs both experiments and holds them against AWS's figures.
+pub fn validate(args: &Validate) -> Result<Exit, Failure> {
+    let mut experiments = Vec::new();
+    let early = bench::options(&args.run, Default::default());
+    for (_, name) in EXPERIMENTS {
+        Experiment::read(&bench::find(Path::new(name))?, &early)?;
+    }
+    let session = Session::start(true)?;
+    for (table, name) in EXPERIMENTS {
+        let options = bench::options(&args.run, session.interpreters.versions);
+        let experiment = Experiment::read(&bench::find(Path::new(name))?, &options)?;
+        // Each needs a run directory of its own.
+        let out = args.run.out.as_ref().map(|out| out.join(table));
+        let run = RunOptions { out, force: args.run.force, ..RunOptions::default() };
+        experiments.push(bench::run(&session, &experiment, &run)?);
+        if session.interrupted() {
+            break;
+        }
+    }
+    let checks: Vec<Expectation> = experiments.iter().flat_map(checks).collect();
+    show(&experiments, &checks, args.run.json);
+    Ok(match () {
+        () if session.interrupted() => Exit::Interrupted,
+        () if checks.iter().all(|check| check.within) => Exit::Fine,
+        () => Exit::Missed,
+    })
+}
+
+/// T1 has checks of its own, which look at single iterations; others have what their file expects.
+fn checks(results: &Results) -> Vec<Expectation> {
+    let lattice = lattice_checks(results);
+    if lattice.is_empty() { results.summary.expect.clone() } else { lattice }
+}
+
+fn show(experiments: &[Results], checks: &[Expectation], json: bool) {
+    let caveats = experiments.iter().flat_map(|r| &r.summary.caveats);
+    if json {
+        let caveats: Vec<&String> = caveats.collect();
+        let calibration = experiments.first().map(|r| &r.summary.calibration);
+        let all = serde_json::json!({ "checks": checks, "calibration": calibration, "caveats": caveats });
+        terminal::print(&format!("{all:#}\n"));
+        return;
+    }
+    let style = terminal::style();
+    terminal::print(&danki_report::expectations(checks, &style));
+    for caveat in caveats {
+        terminal::print(&format!("- {}\n", style.fold(caveat, 2)));
+    }
+    let missed = checks.iter().filter(|check| !check.within).count();
+    terminal::print(&format!("\n{} of {} checks hold\n", checks.len() - missed, checks.len()));
+}

@@ -1,0 +1,121 @@
+//! What every run needs: the keeper (forked before any thread exists), an async runtime, signals, the set-up.
+
+use crate::exit::{Exit, Failure};
+use crate::{paths, terminal};
+use danki_lab::{
+    Experiment, Interpreters, Results, Setup, Watcher, calibrate, read_calibration, write_calibration,
+};
+use danki_record::Calibration;
+use danki_sys::Keeper;
+use danki_sys::caps::Capabilities;
+use std::path::PathBuf;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::watch;
+
+/// A process that can run experiments, one after the other.
+pub struct Session {
+    keeper: Arc<Keeper>,
+    runtime: tokio::runtime::Runtime,
+    /// Interpreters of this machine.
+    pub interpreters: Interpreters,
+    search_path: Vec<PathBuf>,
+    calibration: Calibration,
+    capabilities: Capabilities,
+    interrupted: watch::Receiver<bool>,
+}
+
+/// How often the loops are timed when nobody asked for a calibration.
+const QUICK_RUNS: u32 = 3;
+
+impl Session {
+    /// Removes what dead runs left, forks the keeper, then starts threads. `calibrate`: measure the CPU if it never was.
+    pub fn start(calibrate: bool) -> Result<Session, Failure> {
+        danki_sys::sweep();
+        let keeper = Arc::new(Keeper::start(&format!("{}", std::process::id()))?);
+        let capabilities = danki_sys::caps::probe();
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+        let runtime = runtime.map_err(|e| Failure::machine(format!("cannot start threads: {e}")))?;
+        let search_path = paths::search_path();
+        let interpreters = Interpreters::find(&search_path);
+        let calibration = calibration(calibrate, &interpreters);
+        let interrupted = watch_signals(&runtime)?;
+        Ok(Session { keeper, runtime, interpreters, search_path, calibration, capabilities, interrupted })
+    }
+
+    /// Runs an experiment into a run directory.
+    pub fn run(&self, experiment: &Experiment, run: RunInto, watcher: Watcher) -> Result<Results, Failure> {
+        let missing = self
+            .capabilities
+            .missing()
+            .iter()
+            .map(|m| format!("{} is missing: {}", m.what, m.consequence))
+            .collect();
+        let setup = Setup {
+            keeper: Arc::clone(&self.keeper),
+            dir: run.dir,
+            ca_dir: paths::cache().map(|cache| cache.join("ca")),
+            search_path: self.search_path.clone(),
+            calibration: self.calibration.clone(),
+            capabilities: serde_json::to_value(&self.capabilities).unwrap_or_default(),
+            missing,
+            force: run.force,
+            keep_raw: run.keep_raw,
+            version: env!("CARGO_PKG_VERSION").to_owned(),
+        };
+        Ok(self.runtime.block_on(danki_lab::run(experiment, &setup, self.interrupted.clone(), watcher))?)
+    }
+
+    /// A signal asked for the end.
+    pub fn interrupted(&self) -> bool {
+        *self.interrupted.borrow()
+    }
+}
+
+/// Where to and how an experiment is run.
+pub struct RunInto {
+    /// The run directory.
+    pub dir: PathBuf,
+    /// Run even if the machine is too small.
+    pub force: bool,
+    /// Keep responses as they were.
+    pub keep_raw: bool,
+}
+
+fn calibration(wanted: bool, interpreters: &Interpreters) -> Calibration {
+    let path = paths::cache().map(|cache| cache.join("calibration.json"));
+    if let Some(kept) = path.as_deref().and_then(read_calibration) {
+        return kept;
+    }
+    if !wanted {
+        return Calibration::default();
+    }
+    terminal::note("comparing this machine's core with a Lambda vCPU (once; `danki calibrate` repeats it)");
+    let measured = calibrate(interpreters, QUICK_RUNS).unwrap_or_default();
+    if let Some(path) = path.filter(|_| measured.cpu_factor.is_some()) {
+        write_calibration(&path, &measured)
+            .unwrap_or_else(|error| terminal::note(&format!("warning: {error}")));
+    }
+    measured
+}
+
+/// The first signal ends the load and keeps what there is; the second ends the process, and the keeper clears up.
+fn watch_signals(runtime: &tokio::runtime::Runtime) -> Result<watch::Receiver<bool>, Failure> {
+    let _context = runtime.enter();
+    let listen = |kind| signal(kind).map_err(|e| Failure::machine(format!("cannot listen for signals: {e}")));
+    let (mut interrupt, mut terminate) = (listen(SignalKind::interrupt())?, listen(SignalKind::terminate())?);
+    let (sender, receiver) = watch::channel(false);
+    runtime.spawn(async move {
+        loop {
+            tokio::select! {
+                _ = interrupt.recv() => {}
+                _ = terminate.recv() => {}
+            }
+            if sender.send_replace(true) {
+                std::process::exit(Exit::Interrupted as i32);
+            }
+            terminal::note("\nstopping: what there is will be written (once more: leave at once)");
+        }
+    });
+    Ok(receiver)
+}
