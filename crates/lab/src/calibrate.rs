@@ -6,7 +6,7 @@
 
 use crate::error::{Error, file};
 use crate::experiment::Versions;
-use crate::machine;
+use crate::machine::machine;
 use danki_record::{Calibration, Machine, Measurement};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -130,13 +130,13 @@ struct Kept {
 /// The calibration kept in `path`, if it was made on this machine.
 pub fn read_calibration(path: &Path) -> Option<Calibration> {
     let kept: Kept = serde_json::from_str(&fs::read_to_string(path).ok()?).ok()?;
-    let here = machine::machine();
+    let here = machine();
     (kept.machine.cpu_model == here.cpu_model).then_some(kept.calibration)
 }
 
 /// Keeps a calibration.
 pub fn write_calibration(path: &Path, calibration: &Calibration) -> Result<(), Error> {
-    let kept = Kept { machine: machine::machine(), calibration: calibration.clone() };
+    let kept = Kept { machine: machine(), calibration: calibration.clone() };
     if let Some(parent) = path.parent() {
         fs::create_dir_all(parent).map_err(file("create", parent))?;
     }

@@ -49,16 +49,16 @@ mod tests {
     fn more_than_the_machine_has_is_refused() {
         let dir = tempfile::tempdir().expect("a directory");
         std::fs::write(dir.path().join("index.js"), "").expect("written");
-        let check = |memory: u32, load: &str, fits: bool| {
+        let holds = |memory: u32, load: &str, fits: bool| {
             let text = format!("name = 'x'\n[function]\ndir = '.'\nmemory_mb = {memory}\n[load]\n{load}");
             let e = Experiment::parse(&text, "x", Path::new(dir.path()), &Options::default()).expect("fine");
-            assert_eq!(super::check(&e, 2, false).is_ok(), fits, "{memory} MB {load}: {}", cpus_needed(&e));
-            assert_eq!(super::check(&e, 2, true).expect("forced").is_none(), fits);
+            assert_eq!(check(&e, 2, false).is_ok(), fits, "{memory} MB {load}: {}", cpus_needed(&e));
+            assert_eq!(check(&e, 2, true).expect("forced").is_none(), fits);
         };
-        check(1_769, "kind = 'sequence'\ncount = 1", true);
-        check(10_240, "kind = 'sequence'\ncount = 1", false);
-        check(128, "kind = 'closed'\nclients = 20\ninvocations = 40", true);
-        check(1_769, "kind = 'closed'\nclients = 2\ninvocations = 4", false);
-        check(128, "kind = 'open'\nrate_per_s = 50\ncount = 40", true);
+        holds(1_769, "kind = 'sequence'\ncount = 1", true);
+        holds(10_240, "kind = 'sequence'\ncount = 1", false);
+        holds(128, "kind = 'closed'\nclients = 20\ninvocations = 40", true);
+        holds(1_769, "kind = 'closed'\nclients = 2\ninvocations = 4", false);
+        holds(128, "kind = 'open'\nrate_per_s = 50\ncount = 40", true);
     }
 }

@@ -76,7 +76,7 @@ fn write_events(recording: &Recording, mut out: impl Write, ending: &AtomicBool)
                 serde_json::to_writer(&mut out, &event)?;
                 out.write_all(b"\n")?;
                 if written.events.len() < EVENTS_MAX {
-                    written.events.push(event);
+                    written.events.push(*event);
                 } else {
                     written.only_in_file += 1;
                 }

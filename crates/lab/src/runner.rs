@@ -4,7 +4,7 @@
 //! the bookkeeping.
 
 use crate::demand;
-use crate::error::{Error, file};
+use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::machine::{self, CpuTimes};
 use crate::results::Results;

@@ -42,7 +42,7 @@ impl Recorder {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Received {
     /// A fact.
-    Event(Event),
+    Event(Box<Event>),
     /// Nothing within the time given.
     Nothing,
     /// Every [`Recorder`] is gone.
@@ -53,7 +53,7 @@ impl Recording {
     /// The next fact, if it comes within `patience`.
     pub fn receive(&self, patience: Duration) -> Received {
         match self.receiver.recv_timeout(patience) {
-            Ok(event) => Received::Event(event),
+            Ok(event) => Received::Event(Box::new(event)),
             Err(RecvTimeoutError::Timeout) => Received::Nothing,
             Err(RecvTimeoutError::Disconnected) => Received::Ended,
         }
@@ -84,7 +84,7 @@ mod tests {
         assert_eq!(recording.dropped(), 1);
         assert_eq!(
             recording.receive(Duration::ZERO),
-            Received::Event(Event::Caveat { text: "kept".to_owned() })
+            Received::Event(Box::new(Event::Caveat { text: "kept".to_owned() }))
         );
         assert_eq!(recording.receive(Duration::ZERO), Received::Nothing);
         recorder.record(Event::Caveat { text: "kept".to_owned() });

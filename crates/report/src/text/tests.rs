@@ -163,6 +163,7 @@ fn results() -> Results {
         summary,
         description: "What does keep-alive buy?".to_owned(),
         rows,
+        returned: Vec::new(),
     }
 }
 
