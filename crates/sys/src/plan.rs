@@ -198,3 +198,60 @@ pub struct ProcessPlan {
     /// Working directory inside.
     pub cwd: PathBuf,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn example() -> EnvPlan {
+        EnvPlan {
+            id: 7,
+            hostname: "169.254.100.1".to_owned(),
+            user: UserPlan { uid: 993, gid: 990 },
+            rlimits: vec![RlimitPlan { name: "NOFILE".to_owned(), soft: 1_024, hard: u64::MAX }],
+            visible_cpus: 2,
+            cgroup: CgroupPlan {
+                cpu_quota_us: Some(1_447),
+                cpu_period_us: 20_000,
+                memory_bytes: Some(134_217_728),
+                pids_max: None,
+            },
+            net: NetPlan {
+                tun: Some(TunPlan {
+                    address: Ipv4Addr::new(10, 0, 0, 7),
+                    prefix: 32,
+                    mtu: 1_500,
+                    offload: true,
+                    default_route: true,
+                }),
+                loopback: vec![Ipv4Addr::new(169, 254, 100, 1)],
+                local_any: Some((Ipv4Addr::new(198, 18, 0, 0), 15)),
+                routes: vec![(Ipv4Addr::new(10, 0, 0, 0), 8)],
+                sockets: vec![SocketPlan::Tcp { addr: "169.254.100.1:9001".parse().unwrap(), backlog: 128 }],
+            },
+            root: Some(RootPlan {
+                mounts: vec![
+                    MountPlan::Bind { source: "/usr".into(), target: "/usr".into(), read_only: true },
+                    MountPlan::Disk { target: "/tmp".into(), size_mb: 512, mode: 0o1777 },
+                    MountPlan::Overlay { target: "/opt".into(), lower: vec!["/a".into(), "/b".into()] },
+                    MountPlan::File {
+                        target: "/etc/hosts".into(),
+                        content: "127.0.0.1".to_owned(),
+                        mode: 0o644,
+                    },
+                    MountPlan::Dev { target: "/dev".into() },
+                ],
+            }),
+        }
+    }
+
+    /// The format that keeper, envs and snapshots of `host` share.
+    const JSON: &str = r#"{"id":7,"hostname":"169.254.100.1","user":{"uid":993,"gid":990},"rlimits":[{"name":"NOFILE","soft":1024,"hard":18446744073709551615}],"visible_cpus":2,"cgroup":{"cpu_quota_us":1447,"cpu_period_us":20000,"memory_bytes":134217728,"pids_max":null},"net":{"tun":{"address":"10.0.0.7","prefix":32,"mtu":1500,"offload":true,"default_route":true},"loopback":["169.254.100.1"],"local_any":["198.18.0.0",15],"routes":[["10.0.0.0",8]],"sockets":[{"tcp":{"addr":"169.254.100.1:9001","backlog":128}}]},"root":{"mounts":[{"bind":{"source":"/usr","target":"/usr","read_only":true}},{"disk":{"target":"/tmp","size_mb":512,"mode":1023}},{"overlay":{"target":"/opt","lower":["/a","/b"]}},{"file":{"target":"/etc/hosts","content":"127.0.0.1","mode":420}},{"dev":{"target":"/dev"}}]}}"#;
+
+    #[test]
+    fn a_plan_is_this_json_and_back() {
+        assert_eq!(serde_json::to_string(&example()).unwrap(), JSON);
+        assert_eq!(serde_json::from_str::<EnvPlan>(JSON).unwrap(), example());
+        assert!(serde_json::from_str::<EnvPlan>(&JSON.replacen(""id"", ""wish":1,"id"", 1)).is_err());
+    }
+}

@@ -115,17 +115,14 @@ pub(crate) fn child_events() -> Result<OwnedFd, Errno> {
 /// Ignores these signals from now on; every other one has its default action, whatever danki or its shell have made of it.
 pub(crate) fn ignore_only(signals: &[i32]) {
     for signal in 1..=libc::SIGRTMAX() {
-        let action = if signals.contains(&signal) { libc::SIG_IGN } else { libc::SIG_DFL };
-        // SAFETY: neither action installs a handler; numbers that cannot be changed are refused.
-        unsafe { libc::signal(signal, action) };
+        set_action(signal, if signals.contains(&signal) { libc::SIG_IGN } else { libc::SIG_DFL });
     }
 }
 
 /// Signals as a new program expects them: these with their default action like the others, none blocked.
 pub(crate) fn default_signals(ignored: &[i32]) {
     for signal in ignored {
-        // SAFETY: the default action installs no handler.
-        unsafe { libc::signal(*signal, libc::SIG_DFL) };
+        set_action(*signal, libc::SIG_DFL);
     }
     // SAFETY: an empty set is valid and only read.
     unsafe {
@@ -133,6 +130,16 @@ pub(crate) fn default_signals(ignored: &[i32]) {
         libc::sigemptyset(&raw mut set);
         libc::sigprocmask(libc::SIG_SETMASK, &raw const set, ptr::null_mut());
     }
+}
+
+/// The kernel's own call: libc refuses 32 and 33, which it uses itself, but which are inherited as well.
+fn set_action(signal: i32, action: libc::sighandler_t) {
+    // Handler, flags, restorer, mask: whatever their order after the handler, they are 0.
+    let kernel_action = [action, 0, 0, 0];
+    // SAFETY: neither action runs code; the struct outlives the call, and signals that cannot be changed are refused.
+    unsafe {
+        libc::syscall(libc::SYS_rt_sigaction, signal, kernel_action.as_ptr(), ptr::null::<u8>(), 8usize)
+    };
 }
 
 /// Signals that a terminal or a supervisor sends to whole groups: danki decides what they mean, not the processes that work for it.
@@ -165,21 +172,24 @@ pub(crate) fn signal_all(signal: i32) -> Result<(), Errno> {
     }
 }
 
+/// Number of a resource limit.
+pub(crate) type Resource = libc::__rlimit_resource_t;
+
 /// Sets a resource limit by its number.
-pub(crate) fn set_rlimit(resource: u32, soft: u64, hard: u64) -> Result<(), Errno> {
+pub(crate) fn set_rlimit(resource: Resource, soft: u64, hard: u64) -> Result<(), Errno> {
     let limit = libc::rlimit { rlim_cur: soft, rlim_max: hard };
     // SAFETY: the limit outlives the call.
-    match unsafe { libc::setrlimit(resource as _, &raw const limit) } {
+    match unsafe { libc::setrlimit(resource, &raw const limit) } {
         0 => Ok(()),
         _ => Err(last_error()),
     }
 }
 
 /// The hard limit of a resource.
-pub(crate) fn hard_rlimit(resource: u32) -> u64 {
+pub(crate) fn hard_rlimit(resource: Resource) -> u64 {
     let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: the limit outlives the call.
-    unsafe { libc::getrlimit(resource as _, &raw mut limit) };
+    unsafe { libc::getrlimit(resource, &raw mut limit) };
     limit.rlim_max
 }
 

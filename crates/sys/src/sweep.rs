@@ -15,13 +15,11 @@ pub fn sweep() -> Vec<String> {
 
 /// As [`sweep`], for runs whose directories were made below `base`.
 pub fn sweep_in(base: &Path) -> Vec<String> {
-    let mut removed = vec![];
-    for dir in dead_cgroups() {
-        remove::dirs(std::slice::from_ref(&dir));
-        if !dir.exists() {
-            removed.push(format!("cgroup {}", dir.display()));
-        }
-    }
+    let cgroups = dead_cgroups();
+    // All at once: a process that is frozen in one hierarchy cannot be killed in another.
+    remove::dirs(&cgroups);
+    let gone = cgroups.iter().filter(|dir| !dir.exists());
+    let mut removed: Vec<String> = gone.map(|dir| format!("cgroup {}", dir.display())).collect();
     for dir in dead_below(base) {
         if fs::remove_dir_all(&dir).is_ok() {
             removed.push(format!("directory {}", dir.display()));
@@ -37,8 +35,17 @@ pub fn leftovers() -> Vec<String> {
     cgroups.chain(dirs).collect()
 }
 
+/// Anywhere in the hierarchies: the cgroup in which a dead danki was may not be ours.
 fn dead_cgroups() -> Vec<PathBuf> {
-    tree::bases().iter().flat_map(|base| dead_below(base)).collect()
+    fn walk(dir: &Path, found: &mut Vec<PathBuf>) {
+        found.extend(dead_below(dir));
+        let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+        let below = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));
+        below.for_each(|entry| walk(&entry.path(), found));
+    }
+    let mut found = vec![];
+    tree::tops().iter().for_each(|top| walk(top, &mut found));
+    found
 }
 
 fn dead_below(base: &Path) -> Vec<PathBuf> {

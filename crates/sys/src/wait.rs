@@ -28,8 +28,8 @@ pub(crate) fn until(deadline: Duration, mut done: impl FnMut() -> bool) -> bool 
         }
         polls += 1;
         match polls {
-            ..=SPINS => std::hint::spin_loop(),
-            ..=YIELDS => rustix::thread::sched_yield(),
+            0..SPINS => std::hint::spin_loop(),
+            SPINS..YIELDS => rustix::thread::sched_yield(),
             _ => {
                 nap(pause);
                 pause = (pause * 2).min(LONGEST_NAP);

@@ -68,7 +68,15 @@ pub(super) fn distinct(branches: &[Branch]) -> Vec<PathBuf> {
     dirs
 }
 
-/// The directories below which runs make theirs; also those of dead runs.
+/// The mount points of the hierarchies that danki uses.
+pub(crate) fn tops() -> Vec<PathBuf> {
+    let mut tops: Vec<PathBuf> = places::here().into_iter().map(|place| place.top).collect();
+    tops.sort();
+    tops.dedup();
+    tops
+}
+
+/// The directories below which runs make theirs.
 pub(crate) fn bases() -> Vec<PathBuf> {
     let mut bases: Vec<PathBuf> = places::here().iter().flat_map(candidates).collect();
     bases.sort();

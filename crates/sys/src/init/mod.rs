@@ -27,7 +27,7 @@ const KILL_DEADLINE: Duration = Duration::from_secs(5);
 struct Context {
     plan: EnvPlan,
     /// `(resource, soft, hard)`, in the plan's order.
-    rlimits: Vec<(u32, u64, u64)>,
+    rlimits: Vec<(process::Resource, u64, u64)>,
     doors: Vec<OwnedFd>,
     unprivileged: bool,
 }

@@ -1,5 +1,10 @@
 //! What the tests of this crate share: a plan like a function's, and how to watch it.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::print_stdout,
+    reason = "test code, but clippy knows only test functions"
+)]
 
 use danki_sys::plan::*;
 use danki_sys::{ExitStatus, Keeper, Sandbox, SandboxEvent, Spawned, clock};
