@@ -9,7 +9,6 @@ use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::{Request, Response};
 use hyper_util::rt::TokioIo;
-use std::future::Future;
 use std::io;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
@@ -171,8 +170,6 @@ fn nanos(duration: Duration) -> u64 {
 }
 
 /// close_notify (if TLS) and FIN.
-fn close(mut stream: Stream) -> impl Future<Output = ()> {
-    async move {
-        let _gone = tokio::time::timeout(CLOSE_DEADLINE, stream.shutdown()).await;
-    }
+async fn close(mut stream: Stream) {
+    let _gone = tokio::time::timeout(CLOSE_DEADLINE, stream.shutdown()).await;
 }

@@ -133,3 +133,31 @@ async fn accept<S: Service>(
     drop(listener);
     while connections.join_next().await.is_some() {}
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Answer, Call, Peer};
+
+    struct Nobody;
+
+    impl Service for Nobody {
+        fn idle_cutoff(&self, _: &Peer) -> Option<Duration> {
+            None
+        }
+
+        async fn call(&self, _: Call) -> Answer {
+            Answer::HangUp
+        }
+    }
+
+    #[tokio::test]
+    async fn a_server_that_dies_names_itself_and_can_still_be_stopped() {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let mut server = Server::start(listener, Config::default(), Arc::new(Nobody)).expect("starts");
+        server.accepting.abort();
+        let said = server.ended().await.to_string();
+        assert!(said.contains(&server.local_addr().to_string()), "{said}");
+        server.stop().await;
+    }
+}

@@ -60,6 +60,7 @@ pub fn server_config(
         .with_cert_resolver(certificates);
     if options.resumption {
         config.ticketer = ring::Ticketer::new()?;
+        config.send_tls13_tickets = 1; // as s2n, AWS's TLS, does by default; rustls would send 2
     } else {
         config.send_tls13_tickets = 0;
         config.session_storage = Arc::new(NoServerSessionStorage {});
