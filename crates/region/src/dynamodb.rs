@@ -13,6 +13,9 @@ use serde_json::{Map, Value, json};
 /// Prefixes of `X-Amz-Target`.
 const TARGETS: [&str; 2] = ["DynamoDB_20120810.", "DynamoDBStreams_20120810."];
 
+/// Operations for which DynamoDB counts the validation errors that it found.
+const WRITES: [&str; 3] = ["PutItem", "UpdateItem", "DeleteItem"];
+
 /// A status and a JSON body.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
@@ -71,6 +74,11 @@ impl Engine {
         };
         match result {
             Ok(body) => Reply { status: 200, body },
+            Err(DynoxideError::EnvelopedValidation(text)) if WRITES.contains(&operation) => {
+                let text = format!("1 validation error detected: {text}");
+                let error = DynoxideError::ValidationException(text);
+                Reply { status: error.status_code(), body: error.to_json().into() }
+            }
             Err(error) => Reply { status: error.status_code(), body: error.to_json().into() },
         }
     }

@@ -10,7 +10,7 @@ use danki_record::{Event, Recorder, Request, Span, Tls};
 use danki_serve::{Answer, BodyError, Call, sleep_until};
 use danki_sys::clock::monotonic_ns;
 use http_body_util::Full;
-use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderName, HeaderValue, SERVER};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HOST, HeaderName, HeaderValue, SERVER};
 use hyper::{Method, Response, StatusCode};
 use std::time::Duration;
 
@@ -21,11 +21,13 @@ const CRC32: HeaderName = HeaderName::from_static("x-amz-crc32");
 /// Recorded when the client went away before it had its response (the number is nginx's).
 const CLIENT_GONE: u16 = 499;
 
+/// An upstream's whole exchange: what SDKs wait by default is longer (60 s), so they see the error that names it.
+const UPSTREAM_DEADLINE: Duration = Duration::from_secs(30);
+
 /// DynamoDB under its own names.
 pub(crate) struct Endpoint {
     pub(crate) service: &'static str,
     pub(crate) idle_cutoff: Option<Duration>,
-    region_name: String,
     draws: Draws,
     backend: Backend,
     recorder: Recorder,
@@ -33,7 +35,7 @@ pub(crate) struct Endpoint {
 
 enum Backend {
     Engine(Engine),
-    Upstream(Upstream),
+    Upstream(Box<Upstream>),
 }
 
 impl Endpoint {
@@ -45,14 +47,13 @@ impl Endpoint {
     ) -> Result<Endpoint, Error> {
         let settings = &dynamodb.endpoint;
         let backend = match &settings.upstream {
-            Some(url) => Backend::Upstream(Upstream::create(url)?),
+            Some(url) => Backend::Upstream(Box::new(Upstream::create(url, UPSTREAM_DEADLINE)?)),
             None => Backend::Engine(Engine::create(&dynamodb.tables)?),
         };
         let cutoff = Duration::from_millis(settings.idle_cutoff_ms).div_f64(config.time_scale);
         Ok(Endpoint {
             service: "dynamodb",
             idle_cutoff: (!cutoff.is_zero()).then_some(cutoff),
-            region_name: config.region_name.clone(),
             draws: Draws::new(config, settings),
             backend,
             recorder,
@@ -100,7 +101,7 @@ impl Endpoint {
             }
         };
         if call.head.method == Method::GET {
-            return Ok(self.response(self.healthy(), request_id));
+            return Ok(self.response(healthy(&call), request_id));
         }
         let reply = match operation(&call).filter(|operation| Engine::knows(operation)) {
             Some(operation) => execute(engine.clone(), operation.to_owned(), body).await,
@@ -110,11 +111,6 @@ impl Endpoint {
             }
         };
         Ok(self.response(reply, request_id))
-    }
-
-    /// What DynamoDB answers to a GET (seen in aws-sdk-js issue 862).
-    fn healthy(&self) -> Reply {
-        Reply { status: 200, body: format!("healthy: dynamodb.{}.amazonaws.com ", self.region_name).into() }
     }
 
     /// The reply with DynamoDB's headers, in its order; hyper adds the date. No `Keep-Alive`: AWS sends none, and
@@ -147,6 +143,12 @@ async fn execute(engine: Engine, operation: String, body: Bytes) -> Reply {
 
 fn operation(call: &Call) -> Option<&str> {
     call.head.headers.get(AMZ_TARGET)?.to_str().ok().and_then(dynamodb::operation)
+}
+
+/// What DynamoDB answers to a GET (seen in aws-sdk-js issue 862).
+fn healthy(call: &Call) -> Reply {
+    let host = call.head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
+    Reply { status: 200, body: format!("healthy: {host} ").into() }
 }
 
 /// The answer that a fault gives. Texts are those of the DynamoDB API reference.

@@ -16,9 +16,6 @@ use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use std::time::Duration;
 
-/// From the first byte sent to the last received.
-const DEADLINE: Duration = Duration::from_secs(30);
-
 /// DynamoDB's responses end at 16 MB (BatchGetItem).
 const MAX_RESPONSE_BYTES: usize = 32 * 1024 * 1024;
 
@@ -32,12 +29,13 @@ const HOP_BY_HOP: [HeaderName; 6] =
 /// A server that answers instead of the engine.
 pub(crate) struct Upstream {
     url: Uri,
+    deadline: Duration,
     client: Client<HttpsConnector<HttpConnector>, Full<Bytes>>,
 }
 
 impl Upstream {
     /// Reads the URL and the system's roots; connects to nothing yet.
-    pub(crate) fn create(url: &str) -> Result<Upstream, Error> {
+    pub(crate) fn create(url: &str, deadline: Duration) -> Result<Upstream, Error> {
         let refuse = || Error::Setting {
             key: "upstream".to_owned(),
             value: url.to_owned(),
@@ -57,16 +55,14 @@ impl Upstream {
             .pool_max_idle_per_host(MAX_IDLE_CONNECTIONS)
             .set_host(false)
             .build(connector);
-        Ok(Upstream { url: parsed, client })
+        Ok(Upstream { url: parsed, deadline, client })
     }
 
     /// The upstream's response, or why there is none.
     pub(crate) async fn forward(&self, call: &Call, body: Bytes) -> Result<Response<Full<Bytes>>, String> {
-        match tokio::time::timeout(DEADLINE, self.exchange(call, body)).await {
+        match tokio::time::timeout(self.deadline, self.exchange(call, body)).await {
             Ok(result) => result.map_err(|reason| format!("danki: upstream {}: {reason}", self.url)),
-            Err(_) => {
-                Err(format!("danki: upstream {} did not answer within {} s", self.url, DEADLINE.as_secs()))
-            }
+            Err(_) => Err(format!("danki: upstream {} did not answer within {:?}", self.url, self.deadline)),
         }
     }
 
@@ -106,4 +102,30 @@ fn end_to_end(headers: &HeaderMap) -> HeaderMap {
 fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |e| e.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use danki_serve::{Body, Peer};
+    use std::sync::Arc;
+
+    #[tokio::test]
+    async fn a_silent_upstream_ends_in_an_error_that_names_it() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").expect("a free port");
+        let address = silent.local_addr().expect("bound");
+        let upstream =
+            Upstream::create(&format!("http://{address}"), Duration::from_millis(100)).expect("a url");
+        let peer = Peer { client: address, local: address, accepted_ns: 0, tls: None };
+        let call = Call {
+            head: Request::new(()).into_parts().0,
+            body: Ok(Body::default()),
+            ordinal: 1,
+            first_byte_ns: 0,
+            received_ns: 0,
+            peer: Arc::new(peer),
+        };
+        let reason = upstream.forward(&call, Bytes::new()).await.expect_err("no answer");
+        assert!(reason.contains(&address.to_string()) && reason.contains("100ms"), "{reason}");
+    }
 }

@@ -72,6 +72,16 @@ async fn an_upstream_that_is_not_there_is_named() {
 }
 
 #[tokio::test]
+async fn an_https_upstream_must_be_trusted_by_the_system() {
+    let other = Lab::start(config(Endpoint::default())).await;
+    let url = format!("https://{}", other.address);
+    let lab = Lab::start(config(Endpoint { upstream: Some(url.clone()), ..Endpoint::default() })).await;
+    let reply = lab.connect().await.get_one().await.expect("answered");
+    let message = reply.json()["message"].as_str().unwrap_or_default().to_owned();
+    assert!(reply.status == 502 && message.contains(&url) && message.contains("certificate"), "{message}");
+}
+
+#[tokio::test]
 async fn an_upstream_is_a_url() {
     for bad in ["", "127.0.0.1:8000", "ftp://x", "/path"] {
         let (recorder, _recording) = danki_record::Recorder::bounded(1);

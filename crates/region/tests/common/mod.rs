@@ -1,7 +1,6 @@
 //! A region on a loopback port, and a client that trusts it.
 
-// Each test file is a crate of its own and uses a part of this.
-#![allow(dead_code)]
+#![allow(dead_code, reason = "each test file uses a part of it")]
 
 use bytes::Bytes;
 use danki_record::{Event, Recorder, Recording, Request};
