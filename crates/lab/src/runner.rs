@@ -93,7 +93,7 @@ pub async fn run(
     caveats.extend(forced);
     caveats.extend(CpuTimes::now().caveat_since(cpu_before));
     let link = link?;
-    caveats.extend(caveats::of_link(&link));
+    caveats.extend(caveats::of_link(&link, tally.with(|state| state.dropped)));
     caveats.extend(caveats::of_writing(&written));
     let complete = matches!(load, Ok(true));
     if !complete {
@@ -138,6 +138,7 @@ async fn drive(
         let (variants, scale) = (experiment.variants.len(), experiment.time_scale);
         let mut schedule = Schedule::new(&experiment.load, variants, seed, scale, clock::monotonic_ns());
         let before = tally.sent(variants);
+        let dropped_before = world.link_stats().dropped_bound;
         let done = danki_load::run(&mut schedule, clock::monotonic_ns, stop.clone(), |fire| {
             let call = Call {
                 payload: Bytes::from(experiment.variants[fire.variant].event.to_string()),
@@ -148,6 +149,8 @@ async fn drive(
             invoke(functions[fire.variant].clone(), call, Arc::clone(tally), failing.clone())
         })
         .await;
+        // Later drops are the goodbyes of endpoints to envs that are gone.
+        tally.dropped(world.link_stats().dropped_bound - dropped_before);
         for function in &functions {
             function.retire().await;
         }
@@ -247,6 +250,7 @@ struct Tally {
 struct State {
     sent: Vec<u32>,
     done: u64,
+    dropped: u64,
     returned: Vec<Returned>,
     failure: Option<Error>,
 }
@@ -291,6 +295,11 @@ impl Tally {
             state.done
         });
         (self.watcher)(&Progress { done, total: self.total, variant });
+    }
+
+    /// Packets that the link dropped while the load was on.
+    fn dropped(&self, packets: u64) {
+        self.with(|state| state.dropped += packets);
     }
 
     fn failed(&self, error: Error) {

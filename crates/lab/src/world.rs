@@ -58,6 +58,11 @@ impl World {
         Ok(World { host, region, link, sandbox })
     }
 
+    /// The link's figures so far.
+    pub fn link_stats(&self) -> Stats {
+        self.link.handle().stats()
+    }
+
     /// Ends everything and returns the link's figures. Nothing is left behind.
     pub async fn stop(self) -> Result<Stats, Error> {
         let World { host, region, link, sandbox } = self;

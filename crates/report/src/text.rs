@@ -4,7 +4,7 @@ use crate::style::Style;
 use crate::table::{Align, Table, number_or_dash};
 use crate::{invocations, variants};
 use danki_lab::Results;
-use danki_record::{Expectation, Summary};
+use danki_record::{Expectation, Finding, Summary};
 use std::fmt::Write as _;
 
 /// A run as text.
@@ -34,8 +34,8 @@ pub fn text(results: &Results, style: &Style) -> String {
         "Published and measured",
         (!summary.expect.is_empty()).then(|| expectations(&summary.expect, style)),
     );
-    section("Findings", Some(sentences(summary.findings.iter().map(|f| f.text.as_str()), style)));
-    section("Caveats", Some(sentences(summary.caveats.iter().map(String::as_str), style)));
+    section("Findings", Some(sentences(summary.findings.iter().map(|f| finding(f, summary)), style)));
+    section("Caveats", Some(sentences(summary.caveats.iter().cloned(), style)));
     write!(out, "\n{}\n", style.faint(&format!("run directory: {}", results.dir.display())))
         .expect("a String takes all");
     out
@@ -82,8 +82,16 @@ fn mark(within: bool) -> &'static str {
     if within { "✓" } else { "✗" }
 }
 
-fn sentences<'a>(texts: impl Iterator<Item = &'a str>, style: &Style) -> String {
-    texts.map(|text| format!("- {}\n", style.fold(text, 2))).collect()
+fn sentences(texts: impl Iterator<Item = String>, style: &Style) -> String {
+    texts.map(|text| format!("- {}\n", style.fold(&text, 2))).collect()
+}
+
+/// The sentence, with the variant that it is about where there are several.
+fn finding(f: &Finding, summary: &Summary) -> String {
+    match &f.variant {
+        Some(variant) if summary.variants.len() > 1 => format!("{variant}: {}", f.text),
+        _ => f.text.clone(),
+    }
 }
 
 /// One line of what the numbers hang on.

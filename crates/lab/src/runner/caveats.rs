@@ -32,8 +32,8 @@ pub fn of_set_up(experiment: &Experiment, setup: &Setup) -> Vec<String> {
     caveats
 }
 
-/// What the link could not do as asked.
-pub fn of_link(stats: &Stats) -> Vec<String> {
+/// What the link could not do as asked; `dropped` packets were lost at a bound while the load was on.
+pub fn of_link(stats: &Stats, dropped: u64) -> Vec<String> {
     let mut caveats = Vec::new();
     let lateness = &stats.lateness;
     if lateness.p99_ns > LATE_NS {
