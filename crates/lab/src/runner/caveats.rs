@@ -45,10 +45,7 @@ pub fn of_link(stats: &Stats, dropped: u64) -> Vec<String> {
         ));
     }
     let counted = [
-        (
-            stats.dropped_bound + stats.held_overflow,
-            "packets were dropped at the bound of a queue of the link",
-        ),
+        (dropped + stats.held_overflow, "packets were dropped at the bound of a queue of the link"),
         (stats.pcap_dropped, "packets are missing in wire.pcap: the disk was behind"),
         (stats.connections_evicted, "connections were recorded before their end: too many at once"),
         (stats.unconfirmed, "freezes or thaws were not confirmed by the link in time"),
