@@ -167,11 +167,17 @@ fn sent(c: &ConnFacts, at: usize) -> u64 {
     flight.or_else(pause).unwrap_or(read_ns)
 }
 
-/// When the response was in the env: the end of the first flight that can have carried it, before the next request.
+/// The endpoint stamps an answer and hands it to the kernel; which of the two comes first differs by microseconds, and the
+/// link's thread takes the packet soon after.
+const HAND_OVER_NS: u64 = 2_000_000;
+
+/// When the response was in the env: the end of the first flight that can have carried it. Such a flight began about when
+/// the answer was given, so one of the connection's next request is never taken for it.
 fn delivered(c: &ConnFacts, at: usize) -> u64 {
     let answered_ns = c.requests[at].service_time.to_ns;
     let next_ns = c.requests.get(at + 1).map_or(u64::MAX, |next| next.received.from_ns);
-    let earliest = answered_ns.saturating_add(least_delay(c));
+    let next_ns = next_ns.min(answered_ns.saturating_add(HAND_OVER_NS));
+    let earliest = answered_ns.saturating_add(c.one_way_ns() / 2);
     let first = c.flights.partition_point(|f| f.to_ns < earliest);
     let flight = c.flights[first..].first().filter(|f| f.from_ns < next_ns);
     flight.map_or(answered_ns, |f| f.to_ns.max(answered_ns))

@@ -131,8 +131,8 @@ async fn run(log: Log, mut out: Stream, mut err: Stream, mut requests: mpsc::Rec
         tokio::select! {
             biased;
             request = requests.recv(), if wanted => {
-                out.drain(&log);
-                err.drain(&log);
+                out.drain_now(&log);
+                err.drain_now(&log);
                 match request {
                     Some(done) => done.send(()).unwrap_or_default(),
                     None => wanted = false,
@@ -170,6 +170,17 @@ impl Stream {
         }
     }
 
+    /// Reads what is there now. Tokio may not know of it yet, so the pipe itself is asked.
+    fn drain_now(&mut self, log: &Log) {
+        while !self.ended {
+            match rustix::io::read(&self.pipe, self.buffer.as_mut_slice()) {
+                Ok(0) => self.end(log),
+                Ok(n) => self.take(n, log),
+                Err(_) => return,
+            }
+        }
+    }
+
     fn take(&mut self, n: usize, log: &Log) {
         for piece in self.buffer[..n].split_inclusive(|b| *b == b'\n') {
             self.partial.extend_from_slice(piece);
@@ -195,7 +206,7 @@ mod tests {
     use super::*;
     use std::io::Write;
 
-    #[tokio::test]
+    #[tokio::test(flavor = "multi_thread")]
     async fn lines_are_kept_in_order_and_a_flood_is_counted() {
         let (recorder, recording) = Recorder::bounded(LINES_MAX * 2);
         let log = Log::new(EnvId(1), recorder);

@@ -14,8 +14,9 @@ use std::path::{Path, PathBuf};
 pub const BESIDE: Ipv4Addr = Ipv4Addr::new(169, 254, 100, 1);
 /// Port of the Runtime API.
 pub const RUNTIME_API_PORT: u16 = 9001;
-/// Lambda's user is `sbx_user1051`; its number is not known for sure.
-const UID: u32 = 993;
+/// Users of envs are numbered from here. Lambda's user is `sbx_user1051`, one per virtual machine; here every env has a number of its
+/// own, because the limit on processes (RLIMIT_NPROC) counts a user's processes on the whole machine.
+const FIRST_UID: u32 = 100_000;
 /// Everything outside the env: the link decides what exists of it.
 const REGION: (Ipv4Addr, u8) = (Ipv4Addr::new(198, 18, 0, 0), 15);
 
@@ -79,10 +80,11 @@ pub fn assemble(
     cpu_quota_us: u64,
 ) -> EnvPlan {
     let spec = &function.spec;
+    let uid = FIRST_UID + env.0;
     EnvPlan {
         id: env.0,
         hostname: BESIDE.to_string(),
-        user: UserPlan { uid: UID, gid: UID },
+        user: UserPlan { uid, gid: uid },
         rlimits: limits::RLIMITS
             .iter()
             .map(|(name, soft, hard)| RlimitPlan { name: (*name).to_owned(), soft: *soft, hard: *hard })
@@ -95,7 +97,7 @@ pub fn assemble(
             pids_max: Some(limits::PROCESSES),
         },
         net: net(env, offload),
-        root: Some(RootPlan { mounts: mounts(places, function) }),
+        root: Some(RootPlan { mounts: mounts(places, function, uid) }),
     }
 }
 
@@ -113,12 +115,12 @@ fn net(env: EnvId, offload: bool) -> NetPlan {
     }
 }
 
-fn mounts(places: &Places, function: &Deployed) -> Vec<MountPlan> {
+fn mounts(places: &Places, function: &Deployed, uid: u32) -> Vec<MountPlan> {
     let spec = &function.spec;
     let mut mounts = vec![bind(Path::new("/usr"), "/usr")];
     mounts.extend(places.system.iter().cloned());
     mounts.extend(places.etc.iter().map(|path| bind(path, path)));
-    mounts.extend(etc_files());
+    mounts.extend(etc_files(uid));
     mounts.push(bind(&spec.code, "/var/task"));
     mounts.push(layers(spec));
     mounts.push(bind(&places.runtime, "/var/runtime"));
@@ -142,15 +144,15 @@ fn layers(spec: &FunctionSpec) -> MountPlan {
     }
 }
 
-fn etc_files() -> Vec<MountPlan> {
+fn etc_files(uid: u32) -> Vec<MountPlan> {
     let file =
         |target: &str, content: String| MountPlan::File { target: target.into(), content, mode: 0o644 };
     let users = format!(
-        "root:x:0:0:root:/root:/sbin/nologin\nsbx_user1051:x:{UID}:{UID}::/home/sbx_user1051:/sbin/nologin\n"
+        "root:x:0:0:root:/root:/sbin/nologin\nsbx_user1051:x:{uid}:{uid}::/home/sbx_user1051:/sbin/nologin\n"
     );
     vec![
         file("/etc/passwd", users),
-        file("/etc/group", format!("root:x:0:\nsbx_user1051:x:{UID}:\n")),
+        file("/etc/group", format!("root:x:0:\nsbx_user1051:x:{uid}:\n")),
         file("/etc/hosts", "127.0.0.1 localhost sandbox.localdomain\n".to_owned()),
         file("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n".to_owned()),
         file("/etc/resolv.conf", format!("nameserver {BESIDE}\noptions timeout:1 attempts:2\n")),
