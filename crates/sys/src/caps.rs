@@ -68,6 +68,8 @@ pub struct Missing {
     pub consequence: String,
     /// The next step.
     pub hint: String,
+    /// Nothing runs without it.
+    pub essential: bool,
 }
 
 /// Tries everything; takes some ten milliseconds and leaves nothing behind.
@@ -174,56 +176,72 @@ impl Capabilities {
     /// What is missing, worst first.
     pub fn missing(&self) -> Vec<Missing> {
         let trials = [
-            (
-                &self.namespaces,
-                "namespaces",
-                "no function can run",
-                "run danki as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)",
-            ),
-            (
-                &self.tun,
-                "TUN device",
-                "no function can run: it would have no network",
-                "make /dev/net/tun accessible (modprobe tun)",
-            ),
-            (
-                &self.disk,
-                "loop device with ext4",
-                "/tmp of functions is memory and counts as theirs",
-                "run danki as root with mkfs.ext4 (e2fsprogs) and /dev/loop-control",
-            ),
-            (
-                &self.overlay,
-                "overlayfs",
-                "functions with several layers cannot run",
-                "load the overlay module (modprobe overlay)",
-            ),
-            (
-                &self.realtime,
-                "real-time priority",
-                "packets are released less exactly; every run states how exactly",
-                "run danki as root, or raise `ulimit -r`",
-            ),
+            (&self.namespaces, NAMESPACES),
+            (&self.tun, TUN_DEVICE),
+            (&self.disk, DISK),
+            (&self.overlay, OVERLAY),
+            (&self.realtime, REALTIME),
         ];
-        let sentence = |what: &str, why: &Option<String>| match why {
-            Some(why) => format!("{what}: {why}"),
-            None => what.to_owned(),
-        };
-        let cgroups = self.cgroups.iter().filter(|state| state.version.is_none()).map(|state| Missing {
-            what: sentence(&format!("{} cgroup", state.controller.name()), &state.why),
-            consequence: without(state.controller).to_owned(),
-            hint: "run danki as root, or in a delegated scope (systemd-run --user --scope -p Delegate=yes)"
-                .to_owned(),
+        let trials = trials.into_iter().filter(|(trial, _)| !trial.works);
+        let trials = trials.map(|(trial, words)| words.missing(&trial.why));
+        let cgroups = self.cgroups.iter().filter(|state| state.version.is_none()).map(|state| {
+            let what = format!("{} cgroup", state.controller.name());
+            Words { what: &what, consequence: without(state.controller), hint: DELEGATE, essential: false }
+                .missing(&state.why)
         });
-        let missing =
-            trials.iter().filter(|(trial, ..)| !trial.works).map(|(trial, what, consequence, hint)| {
-                Missing {
-                    what: sentence(what, &trial.why),
-                    consequence: (*consequence).to_owned(),
-                    hint: (*hint).to_owned(),
-                }
-            });
-        missing.chain(cgroups).collect()
+        trials.chain(cgroups).collect()
+    }
+}
+
+/// A [`Missing`] without its reason.
+struct Words<'a> {
+    what: &'a str,
+    consequence: &'a str,
+    hint: &'a str,
+    essential: bool,
+}
+
+const NAMESPACES: Words<'_> = Words {
+    what: "namespaces",
+    consequence: "no function can run",
+    hint: "run danki as root, or allow user namespaces (sysctl kernel.unprivileged_userns_clone=1)",
+    essential: true,
+};
+const TUN_DEVICE: Words<'_> = Words {
+    what: "TUN device",
+    consequence: "no function can run: it would have no network",
+    hint: "make /dev/net/tun accessible (modprobe tun)",
+    essential: true,
+};
+const DISK: Words<'_> = Words {
+    what: "loop device with ext4",
+    consequence: "/tmp of functions is memory and counts as theirs",
+    hint: "run danki as root with mkfs.ext4 (e2fsprogs) and /dev/loop-control",
+    essential: false,
+};
+const OVERLAY: Words<'_> = Words {
+    what: "overlayfs",
+    consequence: "functions with several layers cannot run",
+    hint: "load the overlay module (modprobe overlay)",
+    essential: false,
+};
+const REALTIME: Words<'_> = Words {
+    what: "real-time priority",
+    consequence: "packets are released less exactly; every run states how exactly",
+    hint: "run danki as root, or raise `ulimit -r`",
+    essential: false,
+};
+const DELEGATE: &str =
+    "run danki as root, or in a delegated scope (systemd-run --user --scope -p Delegate=yes)";
+
+impl Words<'_> {
+    fn missing(&self, why: &Option<String>) -> Missing {
+        let what = match why {
+            Some(why) => format!("{}: {why}", self.what),
+            None => self.what.to_owned(),
+        };
+        let (consequence, hint) = (self.consequence.to_owned(), self.hint.to_owned());
+        Missing { what, consequence, hint, essential: self.essential }
     }
 }
 
@@ -267,6 +285,7 @@ mod tests {
         assert_eq!(missing.len(), 2);
         assert_eq!(missing[0].what, "TUN device: permission denied");
         assert_eq!(missing[1].what, "cpu cgroup: no");
+        assert_eq!((missing[0].essential, missing[1].essential), (true, false));
         assert!(missing.iter().all(|m| !m.consequence.is_empty() && !m.hint.is_empty()));
     }
 
