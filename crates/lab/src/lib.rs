@@ -4,6 +4,7 @@
 //! core with Lambda's, [`lattice_checks`] its CPU quota.
 
 mod calibrate;
+mod capture;
 mod demand;
 mod error;
 mod experiment;

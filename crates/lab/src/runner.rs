@@ -3,6 +3,7 @@
 //! Whatever happens after the first invocation, what was recorded is written: an interruption or an error ends the load, not
 //! the bookkeeping.
 
+use crate::capture::{ByClient, count_handshakes};
 use crate::demand;
 use crate::error::Error;
 use crate::experiment::Experiment;
@@ -99,11 +100,16 @@ pub async fn run(
     if !complete {
         caveats.insert(0, "the run was interrupted: fewer invocations than planned".to_owned());
     }
+    let capture = count_handshakes(&dir.join("wire.pcap")).unwrap_or_else(|error| {
+        caveats.push(format!("handshakes could not be counted in wire.pcap: {error}"));
+        ByClient::default()
+    });
     let returned = tally.returned();
     let digest = summarise(Ingredients {
         experiment,
         events: &written.events,
         returned: &returned,
+        capture,
         calibration: setup.calibration.clone(),
         link: serde_json::to_value(&link).unwrap_or_default(),
         caveats,

@@ -1,17 +1,19 @@
 //! Events → the run's numbers. Pure: the same events give the same summary.
 
+use crate::capture::ByClient;
 use crate::experiment::Experiment;
 use crate::results::{Row, RowCall};
 use bytes::Bytes;
-use danki_explain::{Facts, Part, Variant as Explained, by_variant, findings};
+use danki_explain::{EnvFacts, Facts, Part, Variant as Explained, by_variant, findings};
 use danki_model::{EnvId, RequestId};
 use danki_record::{
-    Calibration, ClosedBy, ConnectionCounts, Event, Finding, Quantiles, SCHEMA, Start, Status, Summary,
-    VariantSummary,
+    Calibration, CaptureCounts, ClosedBy, ConnectionCounts, Event, Finding, Quantiles, SCHEMA, Start, Status,
+    Summary, VariantSummary,
 };
 use danki_stats::{Interval, Method, Sample, quantile_interval};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::net::IpAddr;
 
 /// What an invocation returned.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -37,6 +39,8 @@ pub struct Ingredients<'a> {
     pub events: &'a [Event],
     /// What the functions returned.
     pub returned: &'a [Returned],
+    /// Handshakes in the capture; none if it could not be read.
+    pub capture: ByClient,
     /// Speed of this machine.
     pub calibration: Calibration,
     /// The link's own figures.
@@ -65,12 +69,14 @@ pub fn summarise(from: Ingredients<'_>) -> Digest {
     let numbers = |variant: &crate::Variant| {
         let of_name = explained.iter().find(|e| e.name == variant.name);
         let returned = from.returned.iter().filter(|r| r.variant == variant.name);
-        let envs =
-            facts.envs.iter().filter(|(env, _)| variant_of.get(*env).is_some_and(|v| *v == variant.name));
+        let of_variant = |env: &EnvId| variant_of.get(env).is_some_and(|v| *v == variant.name);
+        let envs: Vec<&EnvFacts> =
+            facts.envs.iter().filter(|(env, _)| of_variant(env)).map(|(_, f)| f).collect();
         let mut summary = VariantSummary {
             name: variant.name.clone(),
             memory_mb: variant.function.memory.mb(),
-            connections: connections(envs.map(|(_, facts)| facts)),
+            connections: connections(&envs),
+            capture: captured(&envs, &from.capture),
             returned: returned_numbers(returned),
             ..of_invocations(of_name)
         };
@@ -186,6 +192,7 @@ fn of_invocations(explained: Option<&Explained>) -> VariantSummary {
         calls: calls.into_iter().map(|(service, ms)| (service, quantiles(ms))).collect(),
         returned: BTreeMap::new(),
         connections: ConnectionCounts::default(),
+        capture: CaptureCounts::default(),
         connections_per_invocation: 0.0,
         handshakes_per_invocation: 0.0,
         throttled_ratio: share(all.iter().map(|(_, w)| ms(w.parts[Part::CpuThrottled])).sum()).min(1.0),
@@ -194,9 +201,9 @@ fn of_invocations(explained: Option<&Explained>) -> VariantSummary {
     }
 }
 
-fn connections<'a>(envs: impl Iterator<Item = &'a danki_explain::EnvFacts>) -> ConnectionCounts {
+fn connections(envs: &[&EnvFacts]) -> ConnectionCounts {
     let mut counts = ConnectionCounts::default();
-    for facts in envs.flat_map(|env| &env.connections) {
+    for facts in envs.iter().flat_map(|env| &env.connections) {
         counts.opened += 1;
         counts.tls_handshakes += u64::from(facts.connection.client_hello_ns.is_some());
         counts.reused += facts.requests.iter().filter(|r| r.ordinal > 1).count() as u64;
@@ -206,6 +213,17 @@ fn connections<'a>(envs: impl Iterator<Item = &'a danki_explain::EnvFacts>) -> C
         counts.reset += u64::from(reset);
     }
     counts
+}
+
+/// Handshakes in the capture that came from the addresses of these envs.
+fn captured(envs: &[&EnvFacts], capture: &ByClient) -> CaptureCounts {
+    let clients = envs.iter().flat_map(|env| &env.connections).map(|c| c.connection.client.ip());
+    let addresses: BTreeSet<IpAddr> = clients.collect();
+    let counts = addresses.iter().filter_map(|address| capture.get(address));
+    counts.fold(CaptureCounts::default(), |sum, c| CaptureCounts {
+        tcp_handshakes: sum.tcp_handshakes + c.tcp_handshakes,
+        tls_handshakes: sum.tls_handshakes + c.tls_handshakes,
+    })
 }
 
 /// Numbers at the top level of JSON objects.

@@ -19,4 +19,6 @@ pub use event::{
 };
 pub use manifest::{Calibration, Machine, Manifest, Measurement, SCHEMA};
 pub use recorder::{Received, Recorder, Recording};
-pub use summary::{ConnectionCounts, Expectation, Finding, Quantiles, Summary, VariantSummary};
+pub use summary::{
+    CaptureCounts, ConnectionCounts, Expectation, Finding, Quantiles, Summary, VariantSummary,
+};

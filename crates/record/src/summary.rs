@@ -64,6 +64,8 @@ pub struct VariantSummary {
     pub returned: BTreeMap<String, Quantiles>,
     /// What happened to connections.
     pub connections: ConnectionCounts,
+    /// The same, counted in the packets of `wire.pcap`.
+    pub capture: CaptureCounts,
     /// `connections.opened` per invocation.
     pub connections_per_invocation: f64,
     /// `connections.tls_handshakes` per invocation.
@@ -89,6 +91,15 @@ pub struct ConnectionCounts {
     pub tls_resumed: u64,
     /// Connections that an endpoint or the network reset.
     pub reset: u64,
+}
+
+/// Handshakes counted in a capture, each once however often its packets were sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CaptureCounts {
+    /// TCP: SYN without ACK.
+    pub tcp_handshakes: u64,
+    /// TLS: ClientHello.
+    pub tls_handshakes: u64,
 }
 
 /// A sample's summary. Quantiles of an empty sample are absent.
@@ -229,6 +240,7 @@ mod tests {
             calls: [("dynamodb".to_owned(), quantiles())].into(),
             returned: BTreeMap::new(),
             connections: ConnectionCounts::default(),
+            capture: CaptureCounts::default(),
             connections_per_invocation: 0.0,
             handshakes_per_invocation: 0.0,
             throttled_ratio: 0.5,

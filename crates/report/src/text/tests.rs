@@ -44,6 +44,7 @@ fn variant(name: &str, p50: f64, handshakes: u64) -> VariantSummary {
             tls_handshakes: handshakes,
             ..Default::default()
         },
+        capture: danki_record::CaptureCounts::default(),
         connections_per_invocation: handshakes as f64 / 3.0,
         handshakes_per_invocation: handshakes as f64 / 3.0,
         throttled_ratio: 0.42,
