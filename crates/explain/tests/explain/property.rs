@@ -106,7 +106,7 @@ proptest! {
         // A regular series over one invocation that is nothing but CPU.
         let mut sample = CpuSample { at_ns: 0, usage_ns: 0, throttled_ns: 0 };
         let mut samples = vec![sample];
-        let (mut used, mut booked) = (0, 0);
+        let (mut used, mut used_in_all, mut booked) = (0, 0, 0);
         for (length, usage, throttled) in steps {
             sample = CpuSample {
                 at_ns: sample.at_ns + length,
@@ -114,6 +114,7 @@ proptest! {
                 throttled_ns: sample.throttled_ns + throttled,
             };
             used += usage.min(length);
+            used_in_all += usage;
             booked += throttled;
             samples.push(sample);
         }
@@ -122,7 +123,7 @@ proptest! {
         let facts = Facts::gather(&[Event::Cpu(CpuSeries { env: EnvId(1), samples }), Event::Invocation(i)]);
         let w = waterfall(&facts.invocations[0], &facts);
         prop_assert!(w.parts[Part::CpuThrottled] <= booked);
-        // Room is left for the CPU time of every bucket: none of it is lost.
-        prop_assert_eq!(w.parts[Part::CpuOn], used);
+        // Room is left for the CPU time of every bucket: none of it is lost. What a bucket is too short for may be found before it.
+        prop_assert!((used..=used_in_all).contains(&w.parts[Part::CpuOn]));
     }
 }
