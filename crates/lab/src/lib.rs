@@ -19,11 +19,12 @@ mod world;
 pub use calibrate::{Interpreters, calibrate, read_calibration, write_calibration};
 pub use error::{BadInput, Error, Fault};
 pub use experiment::{
-    Allowed, Expect, Experiment, FunctionChoice, Guess, HostKeys, Metric, Operand, Options, Region, Variant,
-    Versions, nearest, read_event, single,
+    Allowed, Expect, Experiment, FunctionChoice, Guess, HostKeys, Metric, Operand, Options, Payload, Region,
+    Variant, Versions, nearest, single,
 };
 pub use machine::{cpus, machine};
 pub use results::{Results, Row, RowCall};
 pub use runner::{Progress, Setup, Watcher, new_run_dir, run};
 pub use summarise::{Digest, Ingredients, Returned, part_key, quantiles, summarise};
 pub use validate::lattice_checks;
+pub use world::World;

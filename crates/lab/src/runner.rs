@@ -138,6 +138,7 @@ async fn drive(
 ) -> Result<bool, Error> {
     let (failing, failed) = watch::channel(false);
     let stop = either(stop, failed);
+    let _watch = Watch::start(world, tally, failing.clone());
     for repetition in 0..experiment.repetitions {
         let functions = deploy(experiment, world)?;
         let seed = experiment.seed.wrapping_add(u64::from(repetition));
@@ -147,7 +148,7 @@ async fn drive(
         let dropped_before = world.link_stats().dropped_bound;
         let done = danki_load::run(&mut schedule, clock::monotonic_ns, stop.clone(), |fire| {
             let call = Call {
-                payload: Bytes::from(experiment.variants[fire.variant].event.to_string()),
+                payload: Bytes::from(experiment.variants[fire.variant].event.as_str().to_owned()),
                 index: before[fire.variant] + fire.index,
                 intended_ns: fire.intended_ns,
             };
@@ -186,6 +187,25 @@ async fn invoke(function: Function, call: Call, tally: Arc<Tally>, failing: watc
             failing.send_replace(true);
             clock::monotonic_ns()
         }
+    }
+}
+
+/// Ends the load with the region's last words if the region dies: an error that names itself, not a run of timeouts.
+struct Watch(tokio::task::JoinHandle<()>);
+
+impl Watch {
+    fn start(world: &World, tally: &Arc<Tally>, failing: watch::Sender<bool>) -> Watch {
+        let (died, tally) = (world.region_died(), Arc::clone(tally));
+        Watch(tokio::spawn(async move {
+            tally.failed(died.await);
+            failing.send_replace(true);
+        }))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.abort();
     }
 }
 

@@ -11,7 +11,9 @@ use danki_sys::plan::{CgroupPlan, EnvPlan, NetPlan, SocketPlan, TunPlan, UserPla
 use danki_sys::{Keeper, Sandbox};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::path::Path;
-use std::sync::Arc;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 /// All addresses of services: RFC 2544's net for benchmarks, never routed on the internet.
@@ -25,11 +27,17 @@ const MTU: u32 = 1_500;
 /// Waiting connections: more than envs that may exist.
 const BACKLOG: i32 = 1_024;
 
+/// The region, for host's resolvers and for those who watch over it.
+type SharedRegion = Arc<Mutex<Region>>;
+
+/// How often it is looked whether the region still lives.
+const WATCH: Duration = Duration::from_millis(200);
+
 /// A running world.
 pub struct World {
     /// Deploys and invokes.
     pub host: Host,
-    region: Arc<Region>,
+    region: SharedRegion,
     link: Link,
     sandbox: Sandbox,
 }
@@ -42,6 +50,17 @@ impl World {
         recorder: &Recorder,
         pcap: &Path,
     ) -> Result<World, Error> {
+        World::start_with(experiment, setup, recorder, pcap, |_| {}).await
+    }
+
+    /// As [`World::start`], with the host's knobs that no experiment has.
+    pub async fn start_with(
+        experiment: &Experiment,
+        setup: &Setup,
+        recorder: &Recorder,
+        pcap: &Path,
+        adjust: impl FnOnce(&mut HostConfig),
+    ) -> Result<World, Error> {
         let link_config = link_config(experiment, pcap)?;
         let offload = link_config.offload;
         let mut sandbox = create(Arc::clone(&setup.keeper), region_plan(offload)).await?;
@@ -50,9 +69,11 @@ impl World {
             sandbox.take_sockets().pop().ok_or(Error::Broken("the region's sandbox has no socket"))?;
         let sockets = Sockets { https: TcpListener::from(socket) };
         let region = Region::start(region_config(experiment, setup), sockets, recorder.clone()).await?;
-        let region = Arc::new(region);
+        let root_pem = region.root_pem().to_owned();
+        let region = Arc::new(Mutex::new(region));
         let link = Link::start(link_config, tun, recorder.clone())?;
-        let host_config = host_config(experiment, setup, region.root_pem(), offload);
+        let mut host_config = host_config(experiment, setup, &root_pem, offload);
+        adjust(&mut host_config);
         let dns = dns_server(&region);
         let host = Host::start(host_config, Arc::clone(&setup.keeper), link.handle(), recorder.clone(), dns)?;
         Ok(World { host, region, link, sandbox })
@@ -63,12 +84,25 @@ impl World {
         self.link.handle().stats()
     }
 
+    /// Resolves only if the region dies although nobody stopped it.
+    pub fn region_died(&self) -> impl Future<Output = Error> + Send + use<> {
+        let region = Arc::clone(&self.region);
+        async move {
+            loop {
+                tokio::time::sleep(WATCH).await;
+                if let Some(error) = death(&region) {
+                    return error.into();
+                }
+            }
+        }
+    }
+
     /// Ends everything and returns the link's figures. Nothing is left behind.
     pub async fn stop(self) -> Result<Stats, Error> {
         let World { host, region, link, sandbox } = self;
         host.stop().await;
         match Arc::try_unwrap(region) {
-            Ok(region) => region.stop().await,
+            Ok(region) => region.into_inner().unwrap_or_else(PoisonError::into_inner).stop().await,
             // An env that could not be ended in time still holds its resolver; dropping ends the region at once.
             Err(shared) => drop(shared),
         }
@@ -88,9 +122,22 @@ async fn create(keeper: Arc<Keeper>, plan: EnvPlan) -> Result<Sandbox, Error> {
     Ok(created.map_err(|_| Error::Broken("the creation of the region's sandbox has panicked"))??)
 }
 
-fn dns_server(region: &Arc<Region>) -> DnsServer {
+fn dns_server(region: &SharedRegion) -> DnsServer {
     let region = Arc::clone(region);
-    Arc::new(move |env, socket| Box::new(region.serve_dns(env, socket)))
+    Arc::new(move |env, socket| Box::new(lock(&region).serve_dns(env, socket)))
+}
+
+/// Why the region is dead; none while it lives. Looks once: the lock is held for no longer.
+fn death(region: &SharedRegion) -> Option<danki_region::Error> {
+    let mut region = lock(region);
+    match pin!(region.died()).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(error) => Some(error),
+        Poll::Pending => None,
+    }
+}
+
+fn lock(region: &SharedRegion) -> MutexGuard<'_, Region> {
+    region.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Only a network: every service address is local, envs are reached through the TUN.

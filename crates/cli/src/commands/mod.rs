@@ -16,7 +16,7 @@ use crate::args::{Args, FunctionOptions};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::CommandFactory;
-use danki_lab::{BadInput, FunctionChoice, read_event};
+use danki_lab::{FunctionChoice, Payload};
 use std::io::Read;
 use std::path::Path;
 
@@ -38,7 +38,7 @@ fn choice(
     let event = match options.event.as_deref() {
         None => None,
         Some(path) if path == Path::new("-") => Some(event_from_stdin()?),
-        Some(path) => Some(read_event(path)?),
+        Some(path) => Some(Payload::read(path)?),
     };
     Ok(FunctionChoice {
         dir: dir.to_path_buf(),
@@ -52,11 +52,8 @@ fn choice(
     })
 }
 
-fn event_from_stdin() -> Result<serde_json::Value, Failure> {
+fn event_from_stdin() -> Result<Payload, Failure> {
     let mut text = String::new();
     std::io::stdin().lock().read_to_string(&mut text).map_err(|e| Failure::usage(format!("stdin: {e}")))?;
-    if text.trim().is_empty() {
-        return Ok(serde_json::Value::Object(serde_json::Map::new()));
-    }
-    Ok(serde_json::from_str(&text).map_err(|e| BadInput::new(format!("not JSON: {e}")).at("stdin"))?)
+    Ok(Payload::parse(&text, "stdin")?)
 }

@@ -1,13 +1,13 @@
 //! `danki bench DIR` and `danki run DIR`: an experiment made of a directory alone.
 
 use super::keys::{FunctionKeys, HostKeys};
+use super::payload::Payload;
 use super::place::Source;
-use super::resolve::{Options, Resolver, read_event};
+use super::resolve::{Options, Resolver};
 use super::{Experiment, Region, Variant};
 use crate::BadInput;
 use danki_link::Path as LinkPath;
 use danki_load::Load;
-use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -27,7 +27,7 @@ pub struct FunctionChoice {
     /// Environment variables.
     pub environment: BTreeMap<String, String>,
     /// Payload; `event.json` of the directory, or `{}`, if absent.
-    pub event: Option<Value>,
+    pub event: Option<Payload>,
     /// Invocations of each variant.
     pub count: u32,
 }
@@ -37,8 +37,8 @@ pub fn single(choice: &FunctionChoice, options: &Options) -> Result<Experiment, 
     let dir = &choice.dir;
     let event = match (&choice.event, dir.join("event.json")) {
         (Some(event), _) => event.clone(),
-        (None, file) if file.is_file() => read_event(&file)?,
-        (None, _) => Value::Object(serde_json::Map::new()),
+        (None, file) if file.is_file() => Payload::read(&file)?,
+        (None, _) => Payload::default(),
     };
     let name = name(dir);
     let file = dir.display().to_string();
@@ -122,7 +122,7 @@ mod tests {
         let experiment = single(&choice, &Options::default()).expect("a function");
         let names: Vec<&str> = experiment.variants.iter().map(|v| v.name.as_str()).collect();
         assert_eq!((experiment.name.as_str(), names), ("my-function", vec!["512mb", "128mb"]));
-        assert_eq!(experiment.variants[0].event, serde_json::json!({"id": 1}));
+        assert_eq!(experiment.variants[0].event.as_str(), r#"{"id": 1}"#);
         choice.memory_mb = vec![64];
         let bad = single(&choice, &Options::default()).expect_err("too small");
         assert!(bad.to_string().contains("128 to 10240"), "{bad}");

@@ -7,6 +7,7 @@ mod function_dir;
 mod guess;
 mod keys;
 mod metric;
+mod payload;
 mod place;
 mod resolve;
 
@@ -14,8 +15,9 @@ pub use function_dir::{FunctionChoice, single};
 pub use guess::{Guess, Versions};
 pub use keys::HostKeys;
 pub use metric::{Allowed, Expect, Metric, Operand};
+pub use payload::Payload;
 pub use place::nearest;
-pub use resolve::{Options, read_event};
+pub use resolve::Options;
 
 use danki_link::Path as LinkPath;
 use danki_load::Load;
@@ -70,5 +72,5 @@ pub struct Variant {
     /// The function as deployed for it.
     pub function: FunctionSpec,
     /// Payload of every invocation.
-    pub event: serde_json::Value,
+    pub event: Payload,
 }

@@ -5,6 +5,7 @@ use super::keys::{
     ExpectKeys, File, FunctionKeys, HostKeys, PATH_KEYS, PathKeys, QuickKeys, RegionKeys, VariantKeys,
 };
 use super::metric::Expect;
+use super::payload::Payload;
 use super::place::{Source, Step};
 use super::{Experiment, Region, Variant};
 use crate::BadInput;
@@ -101,7 +102,7 @@ impl Resolver<'_> {
         let region = self.region(file.region, dynamodb_path)?;
         self.host(&file.host)?;
         let event = self.event(file.event, file.event_file).map_err(|bad| bad.at(place("event_file")))?;
-        let event = quick_event.or(event).unwrap_or_else(|| Value::Object(serde_json::Map::new()));
+        let event = quick_event.or(event).unwrap_or_default();
         let variants = self.variants(&file.name, file.variant, &file.function, &region.name, &event)?;
         let expect = self.expect(file.expect, &variants)?;
         let (name, description, host, quick) = (file.name, file.description, file.host, self.options.quick);
@@ -125,7 +126,7 @@ impl Resolver<'_> {
         load: Option<Load>,
         repetitions: Option<u32>,
         quick: Option<QuickKeys>,
-    ) -> Bad<(Load, u32, Option<Value>)> {
+    ) -> Bad<(Load, u32, Option<Payload>)> {
         let asked = (load.unwrap_or_default(), repetitions.unwrap_or(1));
         let ((load, repetitions), event) = match (self.options.quick, quick) {
             (false, _) => (asked, None),
@@ -133,7 +134,7 @@ impl Resolver<'_> {
             (true, Some(quick)) => {
                 let (load, repetitions) =
                     (quick.load.unwrap_or(asked.0), quick.repetitions.unwrap_or(asked.1));
-                ((load, repetitions), quick.event.map(to_json))
+                ((load, repetitions), quick.event.map(|event| to_json(event).into()))
             }
         };
         in_range("repetitions", repetitions, &REPETITIONS)
@@ -167,7 +168,7 @@ impl Resolver<'_> {
         keys: Vec<VariantKeys>,
         function: &FunctionKeys,
         region: &str,
-        event: &Value,
+        event: &Payload,
     ) -> Bad<Vec<Variant>> {
         if keys.is_empty() {
             let function = self.function(experiment, function.clone(), region);
@@ -249,12 +250,12 @@ impl Resolver<'_> {
         }
     }
 
-    fn event(&self, inline: Option<toml::Value>, file: Option<PathBuf>) -> Bad<Option<Value>> {
+    fn event(&self, inline: Option<toml::Value>, file: Option<PathBuf>) -> Bad<Option<Payload>> {
         match (inline, file) {
             (None, None) => Ok(None),
             (Some(_), Some(_)) => Err(BadInput::new("event and event_file are both given; one is enough")),
-            (Some(value), None) => Ok(Some(to_json(value))),
-            (None, Some(path)) => read_event(&self.dir.join(path)).map(Some),
+            (Some(value), None) => Ok(Some(to_json(value).into())),
+            (None, Some(path)) => Payload::read(&self.dir.join(path)).map(Some),
         }
     }
 
@@ -270,13 +271,6 @@ impl Resolver<'_> {
     fn placed(&self, bad: BadInput, path: &[Step<'_>]) -> BadInput {
         if bad.place.is_empty() { bad.at(self.source.find(path)) } else { bad }
     }
-}
-
-/// A JSON file as an event.
-pub fn read_event(path: &Path) -> Bad<Value> {
-    let text = fs::read_to_string(path).map_err(|e| BadInput::new(e.to_string()).at(path.display()))?;
-    serde_json::from_str(&text)
-        .map_err(|e| BadInput::new(format!("not JSON: {e}")).at(format!("{}:{}", path.display(), e.line())))
 }
 
 /// A package that names dependencies but has none installed fails with an import error deep inside; better said here.

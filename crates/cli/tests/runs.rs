@@ -1,0 +1,194 @@
+//! Whole runs, as a user starts them. They need what `danki doctor` calls essential; without it they say that they skip.
+
+use serde_json::Value;
+use std::fs;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::Duration;
+
+fn danki() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_danki"))
+}
+
+fn functions() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../functions")
+}
+
+/// False, with a word why, where envs cannot be made.
+fn can_run(what: &str) -> bool {
+    let doctor = danki().arg("doctor").output().expect("danki starts");
+    let able = doctor.status.code() == Some(0);
+    if !able {
+        println!("skipped: {what}: {}", String::from_utf8_lossy(&doctor.stdout).replace('\n', "; "));
+    }
+    able
+}
+
+fn run(function: &str, event: &str, more: &[&str]) -> Output {
+    let mut command = danki();
+    command.arg("run").arg(functions().join(function)).args(["--event", "-"]).args(more);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("danki starts");
+    child.stdin.take().expect("piped").write_all(event.as_bytes()).expect("taken");
+    child.wait_with_output().expect("it ends")
+}
+
+#[test]
+fn one_invocation_answers_on_stdout_and_logs_on_stderr() {
+    if !can_run("danki run") {
+        return;
+    }
+    let check = |function: &str, event: &str, code: i32, answer: &str, log: &str| {
+        let output = run(function, event, &[]);
+        let (stdout, stderr) =
+            (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+        assert_eq!(output.status.code(), Some(code), "{function}: {stderr}");
+        assert!(stdout.contains(answer), "{function}: {stdout}");
+        assert!(stderr.contains(log) && stderr.contains("REPORT RequestId: "), "{function}: {stderr}");
+    };
+    check("echo-node", r#"{"b": 1, "a": [2]}"#, 0, r#"{"b":1,"a":[2]}"#, "START RequestId: ");
+    check("hello-python", "", 0, "hello", "Init Duration: ");
+    check("chaos-python", r#"{"action": "raise_error"}"#, 4, r#""errorType": "ValueError""#, "ValueError");
+    check("chaos-node", r#"{"action": "exit_one"}"#, 4, "Runtime.ExitError", "");
+}
+
+#[test]
+fn a_machine_without_the_interpreter_says_so() {
+    if !can_run("a missing interpreter") {
+        return;
+    }
+    let output = danki().arg("run").arg(functions().join("echo-node")).env("PATH", "/nonexistent").output();
+    let output = output.expect("danki starts");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    assert_eq!(output.status.code(), Some(3), "{stderr}");
+    assert!(stderr.contains("no node found in /nonexistent") && stderr.contains("hint: "), "{stderr}");
+}
+
+/// An experiment of two variants of a function that needs no packages.
+fn experiment(dir: &Path, load: &str) -> PathBuf {
+    let function = functions().join("hello-node");
+    let text = format!(
+        "name = 'two'\ntime_scale = 2\n[function]\ndir = '{}'\n[[variant]]\nname = 'small'\nmemory_mb = 256\n\
+         [[variant]]\nname = 'large'\nmemory_mb = 1024\n[load]\n{load}\n[[expect]]\nname = 'all'\n\
+         metric = 'small.invocations'\nwithin = {{ min = 3, max = 3 }}\n",
+        function.display()
+    );
+    let path = dir.join("two.toml");
+    fs::write(&path, text).expect("written");
+    path
+}
+
+fn read_json(path: &Path) -> Value {
+    serde_json::from_str(&fs::read_to_string(path).expect("there")).expect("JSON")
+}
+
+#[test]
+fn a_bench_fills_its_run_directory() {
+    if !can_run("danki bench") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let out = dir.path().join("out");
+    let path = experiment(dir.path(), "kind = 'sequence'\ncount = 3\ngap_ms = 100");
+    let output = danki().args(["bench", "--json", "--seed", "5"]).arg(&path).arg("--out").arg(&out).output();
+    let output = output.expect("danki starts");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("--json prints JSON");
+    assert_eq!(summary, read_json(&out.join("summary.json")));
+    for variant in 0..2 {
+        let at =
+            |path: &str| summary.pointer(&format!("/variants/{variant}/{path}")).cloned().unwrap_or_default();
+        assert_eq!((at("invocations"), at("errors"), at("cold_starts")), (3.into(), 0.into(), 1.into()));
+        assert!(at("duration_ms/p50").as_f64().is_some_and(|ms| ms > 0.0), "{summary:#}");
+        assert!(at("init_ms/0").as_f64().is_some_and(|ms| ms > 1.0), "{summary:#}");
+        assert!(at("waterfall_ms/init/max").as_f64().is_some_and(|ms| ms > 1.0), "{summary:#}");
+    }
+    assert_eq!(summary["expect"][0]["within"], true);
+    let caveats = summary["caveats"].to_string();
+    assert!(caveats.contains("divided by 2"), "{caveats}");
+    let manifest = read_json(&out.join("manifest.json"));
+    assert_eq!((&manifest["complete"], &manifest["seed"]), (&true.into(), &5.into()));
+    let lines = |name: &str| fs::read_to_string(out.join(name)).expect(name).lines().count();
+    assert_eq!((lines("invocations.csv"), lines("waterfalls.jsonl"), lines("responses.jsonl")), (7, 6, 6));
+    assert!(lines("events.jsonl") > 20 && lines("connections.csv") == 1);
+    assert!(fs::metadata(out.join("wire.pcap")).is_ok());
+}
+
+#[test]
+fn a_missed_figure_and_a_run_that_is_too_large_have_their_exit_codes() {
+    if !can_run("exit codes") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let check = |load: &str, code: i32, words: &str| {
+        let path = experiment(dir.path(), load);
+        let out = dir.path().join(format!("out-{code}"));
+        let output = danki().arg("bench").arg(&path).arg("--out").arg(out).output().expect("danki starts");
+        let told = [output.stdout, output.stderr].concat();
+        let told = String::from_utf8_lossy(&told);
+        assert_eq!(output.status.code(), Some(code), "{told}");
+        assert!(told.contains(words), "{told}");
+    };
+    check("kind = 'sequence'\ncount = 1", 1, "✗  all");
+    check("kind = 'closed'\nclients = 500\ninvocations = 500", 3, "hint: ask for less");
+}
+
+#[test]
+fn an_interrupted_run_is_written_and_leaves_nothing() {
+    if !can_run("an interruption") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let path = experiment(dir.path(), "kind = 'sequence'\ncount = 1000\ngap_ms = 400");
+    let start = |out: &Path| {
+        let mut command = danki();
+        command.arg("bench").arg(&path).arg("--out").arg(out).stdout(Stdio::null()).stderr(Stdio::null());
+        let child = command.spawn().expect("danki starts");
+        wait_for("the first invocation", || {
+            let events = fs::read_to_string(out.join("events.jsonl")).unwrap_or_default();
+            events.contains(r#""type":"invocation""#)
+        });
+        child
+    };
+    let signal = |child: &std::process::Child, signal: &str| {
+        let sent = Command::new("kill").args([signal, &child.id().to_string()]).status().expect("kill runs");
+        assert!(sent.success());
+    };
+
+    let out = dir.path().join("interrupted");
+    let mut child = start(&out);
+    signal(&child, "-INT");
+    assert_eq!(child.wait().expect("it ends").code(), Some(130));
+    assert_eq!(read_json(&out.join("manifest.json"))["complete"], false);
+    let summary = read_json(&out.join("summary.json"));
+    assert_eq!(summary["complete"], false);
+    assert!(summary["variants"][0]["invocations"].as_u64().is_some_and(|n| n >= 1), "{summary:#}");
+
+    let out = dir.path().join("killed");
+    let mut child = start(&out);
+    signal(&child, "-KILL");
+    child.wait().expect("it ends");
+    assert_eq!(read_json(&out.join("manifest.json"))["complete"], false);
+    let run = format!("-{}-", child.id());
+    wait_for("the keeper to clear up", || {
+        let doctor = danki().args(["doctor", "--json"]).output().expect("danki starts");
+        let doctor: Value = serde_json::from_slice(&doctor.stdout).expect("JSON");
+        !doctor["leftovers"].to_string().contains(&run)
+    });
+}
+
+/// Waits at most 30 s.
+fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
+    for _ in 0..300 {
+        if done() {
+            return;
+        }
+        std::thread::park_timeout(Duration::from_millis(100));
+    }
+    panic!("waited too long for {what}");
+}
