@@ -140,6 +140,8 @@ impl Drive<'_> {
 
     fn start_runtime(&mut self, phase: Phase) -> Result<Option<Input>, Error> {
         self.env.set_boost(phase == Phase::Init)?;
+        let (version, arn) = log::runtime_version(self.env.function.spec.runtime);
+        self.env.log.platform(&log::init_start(&version, &arn));
         self.facts.init_started_ns = Some(clock::monotonic_ns());
         if phase == Phase::Invoke {
             self.facts.begin(clock::monotonic_ns());

@@ -5,7 +5,7 @@
 
 use crate::lifecycle::Phase;
 use crate::time::{civil, iso};
-use crate::{MemoryMb, RequestId, platform_error};
+use crate::{MemoryMb, RequestId, Runtime, platform_error};
 
 /// The version of a function that has not been published.
 pub const LATEST: &str = "$LATEST";
@@ -13,6 +13,22 @@ pub const LATEST: &str = "$LATEST";
 /// `INIT_START Runtime Version: …`.
 pub fn init_start(runtime_version: &str, runtime_version_arn: &str) -> String {
     format!("INIT_START Runtime Version: {runtime_version}\tRuntime Version ARN: {runtime_version_arn}")
+}
+
+/// A runtime's version as INIT_START prints it, and an ARN of AWS's form. AWS numbers its builds and hashes them; ours has number 0,
+/// and a hash of its name stands for the build.
+pub fn runtime_version(runtime: Runtime) -> (String, String) {
+    let name = match runtime {
+        Runtime::NodeJs(major) => format!("nodejs:{major}.v0"),
+        Runtime::Python(minor) => format!("python:3.{minor}.v0"),
+        Runtime::Provided => "provided:al2023.v0".to_owned(),
+    };
+    // FNV-1a, 64 bits.
+    let hash = name
+        .bytes()
+        .fold(0xcbf2_9ce4_8422_2325_u64, |h, b| (h ^ u64::from(b)).wrapping_mul(0x0100_0000_01b3));
+    let arn = format!("arn:aws:lambda:us-east-1::runtime:{hash:064x}");
+    (name, arn)
 }
 
 /// `START RequestId: …`.
@@ -105,6 +121,15 @@ pub fn stream_name(epoch_ms: u64, version: &str, bits: u128) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_runtime_has_a_version_and_an_arn() {
+        let (name, arn) = runtime_version(Runtime::NodeJs(20));
+        assert_eq!(name, "nodejs:20.v0");
+        let hash = arn.strip_prefix("arn:aws:lambda:us-east-1::runtime:").expect("AWS's form");
+        assert!(hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit()), "{hash}");
+        assert_ne!(runtime_version(Runtime::Python(11)).1, runtime_version(Runtime::Python(12)).1);
+    }
 
     fn id() -> RequestId {
         RequestId("8f507cfc-0000-4697-b07a-ac58fc914c95".to_owned())
