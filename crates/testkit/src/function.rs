@@ -1,0 +1,120 @@
+//! A deployed function, invoked by calls that block.
+
+use crate::lab::within;
+use crate::{Error, Lab};
+use bytes::Bytes;
+use danki_host::{Call, Outcome};
+use danki_record::Invocation;
+use danki_sys::clock;
+use serde_json::Value;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A deployed function of a lab.
+pub struct Function<'lab> {
+    lab: &'lab Lab,
+    function: danki_host::Function,
+    sent: AtomicU32,
+}
+
+/// An invocation under way.
+pub struct Pending<'lab> {
+    lab: &'lab Lab,
+    pending: danki_host::Pending,
+}
+
+/// What came of an invocation.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// The response, or the error's payload, as it is.
+    pub payload: Bytes,
+    /// `Unhandled` when the function or the platform failed.
+    pub function_error: Option<String>,
+    /// Its times and figures.
+    pub invocation: Invocation,
+    /// The last 4 KB of its log.
+    pub log: Vec<String>,
+}
+
+impl<'lab> Function<'lab> {
+    pub(crate) fn new(lab: &'lab Lab, function: danki_host::Function) -> Function<'lab> {
+        Function { lab, function, sent: AtomicU32::new(0) }
+    }
+
+    /// Invokes and waits until the env rests again.
+    ///
+    /// # Errors
+    /// No env can be had, or it does not come to rest within half a minute.
+    pub fn invoke(&self, event: &Value) -> Result<Reply, Error> {
+        self.begin(event)?.wait()
+    }
+
+    /// Invokes; the reply comes later.
+    ///
+    /// # Errors
+    /// No env can be had.
+    pub fn begin(&self, event: &Value) -> Result<Pending<'lab>, Error> {
+        let _context = self.lab.runtime.enter();
+        let call = Call {
+            payload: Bytes::from(serde_json::to_vec(event)?),
+            index: self.sent.fetch_add(1, Ordering::Relaxed),
+            intended_ns: clock::monotonic_ns(),
+        };
+        Ok(Pending { lab: self.lab, pending: self.function.begin(call)? })
+    }
+
+    /// As many invocations at once.
+    ///
+    /// # Errors
+    /// As [`Function::invoke`].
+    pub fn invoke_together(&self, count: usize, event: &Value) -> Result<Vec<Reply>, Error> {
+        let pending: Result<Vec<Pending<'_>>, Error> = (0..count).map(|_| self.begin(event)).collect();
+        pending?.into_iter().map(Pending::wait).collect()
+    }
+
+    /// Envs that exist now.
+    pub fn envs(&self) -> usize {
+        self.function.envs()
+    }
+
+    /// Ends all envs.
+    ///
+    /// # Errors
+    /// They would not end.
+    pub fn retire(&self) -> Result<(), Error> {
+        self.lab.runtime.block_on(within("the end of a function", self.function.retire()))
+    }
+}
+
+impl Pending<'_> {
+    /// Waits until the env rests again.
+    ///
+    /// # Errors
+    /// As [`Function::invoke`].
+    pub fn wait(self) -> Result<Reply, Error> {
+        let outcome = self.lab.runtime.block_on(within("an invocation", self.pending.outcome))?;
+        self.lab.read();
+        let Outcome { invocation, payload, function_error, log_tail } =
+            outcome.unwrap_or(Err(danki_host::Error::Stopped))?;
+        Ok(Reply { payload, function_error, invocation, log: log_tail })
+    }
+}
+
+impl Reply {
+    /// The payload, parsed; null if it is no JSON.
+    pub fn json(&self) -> Value {
+        serde_json::from_slice(&self.payload).unwrap_or_default()
+    }
+
+    /// The payload as text.
+    pub fn text(&self) -> String {
+        String::from_utf8_lossy(&self.payload).into_owned()
+    }
+
+    /// A field of the REPORT line, e.g. `Max Memory Used`, without its unit.
+    pub fn reported(&self, field: &str) -> Option<String> {
+        let report = self.log.iter().rev().find(|line| line.starts_with("REPORT "))?;
+        let (_, value) =
+            report.split('\t').filter_map(|part| part.split_once(": ")).find(|(name, _)| *name == field)?;
+        Some(value.trim_end_matches(" ms").trim_end_matches(" MB").to_owned())
+    }
+}
