@@ -1,4 +1,5 @@
 //! Whole runs, as a user starts them. They need what `danki doctor` calls essential; without it they say that they skip.
+#![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
 use serde_json::Value;
 use std::fs;

@@ -273,3 +273,6 @@ fn finding(f: danki_explain::Finding) -> Finding {
         examples: f.examples,
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,109 @@
+//! The load: every repetition of every variant, until it is done or something ends it.
+
+use super::tally::Tally;
+use crate::error::Error;
+use crate::experiment::Experiment;
+use crate::world::World;
+use bytes::Bytes;
+use danki_host::{Call, Function};
+use danki_load::Schedule;
+use danki_sys::clock;
+use std::sync::Arc;
+use tokio::sync::watch;
+
+/// All repetitions; each deploys anew, so that its envs are new. `false`: it was stopped.
+pub async fn drive(
+    experiment: &Experiment,
+    world: &World,
+    tally: &Arc<Tally>,
+    stop: watch::Receiver<bool>,
+) -> Result<bool, Error> {
+    let (failing, failed) = watch::channel(false);
+    let stop = either(stop, failed);
+    let _watch = Watch::start(world, tally, failing.clone());
+    for repetition in 0..experiment.repetitions {
+        let functions = deploy(experiment, world)?;
+        let seed = experiment.seed.wrapping_add(u64::from(repetition));
+        let (variants, scale) = (experiment.variants.len(), experiment.time_scale);
+        let mut schedule = Schedule::new(&experiment.load, variants, seed, scale, clock::monotonic_ns());
+        let before = tally.sent(variants);
+        let dropped_before = world.link_stats().dropped_bound;
+        let done = danki_load::run(&mut schedule, clock::monotonic_ns, stop.clone(), |fire| {
+            let call = Call {
+                payload: Bytes::from(experiment.variants[fire.variant].event.as_str().to_owned()),
+                index: before[fire.variant] + fire.index,
+                intended_ns: fire.intended_ns,
+            };
+            tally.fired(fire);
+            invoke(functions[fire.variant].clone(), call, Arc::clone(tally), failing.clone())
+        })
+        .await;
+        // Later drops are the goodbyes of endpoints to envs that are gone.
+        tally.dropped(world.link_stats().dropped_bound - dropped_before);
+        for function in &functions {
+            function.retire().await;
+        }
+        tally.failure()?;
+        if !done {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn deploy(experiment: &Experiment, world: &World) -> Result<Vec<Function>, Error> {
+    experiment.variants.iter().map(|v| Ok(world.host.deploy(v.function.clone(), &v.name)?)).collect()
+}
+
+/// One invocation; resolves to when its connections began to idle.
+async fn invoke(function: Function, call: Call, tally: Arc<Tally>, failing: watch::Sender<bool>) -> u64 {
+    let variant = function.deployed().variant.clone();
+    match function.invoke(call).await {
+        Ok(outcome) => {
+            let ended_ns = outcome.invocation.responded_ns;
+            tally.ended(variant, outcome);
+            ended_ns
+        }
+        Err(source) => {
+            tally.failed(Error::Invoke { variant, source });
+            failing.send_replace(true);
+            clock::monotonic_ns()
+        }
+    }
+}
+
+/// Ends the load with the region's last words if the region dies: an error that names itself, not a run of timeouts.
+struct Watch(tokio::task::JoinHandle<()>);
+
+impl Watch {
+    fn start(world: &World, tally: &Arc<Tally>, failing: watch::Sender<bool>) -> Watch {
+        let (died, tally) = (world.region_died(), Arc::clone(tally));
+        Watch(tokio::spawn(async move {
+            tally.failed(died.await);
+            failing.send_replace(true);
+        }))
+    }
+}
+
+impl Drop for Watch {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Becomes true when one of the two does.
+fn either(mut one: watch::Receiver<bool>, mut other: watch::Receiver<bool>) -> watch::Receiver<bool> {
+    let (sender, receiver) = watch::channel(*one.borrow() || *other.borrow());
+    tokio::spawn(async move {
+        let first = async { one.wait_for(|stop| *stop).await.is_ok() };
+        let second = async { other.wait_for(|stop| *stop).await.is_ok() };
+        tokio::select! {
+            true = first => {}
+            true = second => {}
+            () = sender.closed() => return,
+            else => return,
+        }
+        sender.send_replace(true);
+    });
+    receiver
+}
