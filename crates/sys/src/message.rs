@@ -34,8 +34,9 @@ pub(crate) struct Create {
 pub(crate) enum Order {
     /// The first message.
     Plan { plan: Box<EnvPlan>, staging: PathBuf },
-    /// The second one; with `doors` cgroup files and a mount for each disk of the plan that is true.
-    Parts { doors: usize, disks: Vec<bool> },
+    /// The second one; with `doors` cgroup files of version 1, a directory of version 2 if `cgroup`, and a mount for each disk of the
+    /// plan that is true.
+    Parts { doors: usize, cgroup: bool, disks: Vec<bool> },
     /// With the ends of the pipes for stdout and stderr.
     Spawn(ProcessPlan),
     /// Send a signal to every process but pid 1; SIGKILL is answered when all are gone.

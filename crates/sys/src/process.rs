@@ -12,18 +12,23 @@ pub(crate) enum Fork {
     Child,
 }
 
-/// Forks the calling thread into a process with new namespaces (`CLONE_NEW*`), like `fork` without its handlers.
+/// Forks the calling thread into a process with new namespaces (`CLONE_NEW*`) and, where given, in a cgroup of version 2, like `fork`
+/// without its handlers.
 ///
 /// # Safety
 /// The child has only the calling thread. Unless the parent had no other, it may use system calls and malloc (glibc keeps that
 /// usable when `atfork` is asked for), and no lock that another thread may have held.
-pub(crate) unsafe fn fork(namespaces: u64) -> Result<Fork, Errno> {
+pub(crate) unsafe fn fork(namespaces: u64, cgroup: Option<BorrowedFd<'_>>) -> Result<Fork, Errno> {
     let mut pidfd: RawFd = -1;
     // SAFETY: all-zero is a valid `clone_args`: no flags, no stack, no signals.
     let mut args: libc::clone_args = unsafe { std::mem::zeroed() };
     args.flags = namespaces | CLONE_PIDFD;
     args.pidfd = ptr::from_mut(&mut pidfd) as u64;
     args.exit_signal = libc::SIGCHLD as u64;
+    if let Some(cgroup) = cgroup {
+        args.flags |= CLONE_INTO_CGROUP;
+        args.cgroup = u64::from(cgroup.as_raw_fd().cast_unsigned());
+    }
     // SAFETY: the arguments are valid for this call and their size is given; without CLONE_VM the child has a copy of this stack.
     let result =
         unsafe { libc::syscall(libc::SYS_clone3, ptr::from_ref(&args), size_of::<libc::clone_args>()) };
@@ -38,6 +43,8 @@ pub(crate) unsafe fn fork(namespaces: u64) -> Result<Fork, Errno> {
     }
 }
 
+/// linux/sched.h; libc's constant has lost its highest bit.
+const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 const CLONE_PIDFD: u64 = libc::CLONE_PIDFD as u64;
 
 /// Forks a process that may have threads, with glibc's handlers, so that malloc is usable in the child.

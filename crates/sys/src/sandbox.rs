@@ -113,13 +113,15 @@ fn finish(
     cgroup: &EnvCgroup,
     caveats: &mut Vec<String>,
 ) -> Result<Finished, Error> {
-    let doors = cgroup.doors()?;
+    let (doors, unified) = (cgroup.doors()?, cgroup.unified()?);
     let disks = plan.root.iter().flat_map(root::disks).map(|size_mb| {
         keeper.disks().make(size_mb).map_err(|why| caveats.push(caveat::of_disk(size_mb, &why))).ok()
     });
     let disks: Vec<Option<OwnedFd>> = disks.collect();
-    let fds: Vec<BorrowedFd<'_>> = doors.iter().chain(disks.iter().flatten()).map(AsFd::as_fd).collect();
-    let order = Order::Parts { doors: doors.len(), disks: disks.iter().map(Option::is_some).collect() };
+    let fds: Vec<BorrowedFd<'_>> =
+        doors.iter().chain(&unified).chain(disks.iter().flatten()).map(AsFd::as_fd).collect();
+    let made = disks.iter().map(Option::is_some).collect();
+    let order = Order::Parts { doors: doors.len(), cgroup: unified.is_some(), disks: made };
     let sent = message::send(control, &order, &fds);
     let (mut pid_one, mut ready) = (None, None);
     while pid_one.is_none() || ready.is_none() {

@@ -183,3 +183,45 @@ fn layers_are_merged_and_links_cannot_lead_outside() {
     assert_eq!(err.matches("Read-only file system").count(), 2, "{err}");
     assert_eq!(std::fs::read(host).ok(), before, "the link was resolved inside");
 }
+
+#[test]
+fn envs_are_created_at_the_same_time() {
+    if !is_root("envs") {
+        return;
+    }
+    let keeper = keeper("many");
+    std::thread::scope(|scope| {
+        for thread in 0..8 {
+            let keeper = &keeper;
+            scope.spawn(move || {
+                for round in 0..10 {
+                    let sandbox = keeper.create(&plan(thread * 100 + round)).unwrap();
+                    assert_eq!(sandbox.caveats(), [""; 0]);
+                    let number = format!("{thread}.{round}");
+                    assert_eq!(
+                        output(&sandbox, &sh(&format!("echo {number}; hostname"))).1,
+                        format!("{number}\n169.254.100.1\n")
+                    );
+                }
+            });
+        }
+    });
+}
+
+#[test]
+fn a_fork_bomb_is_contained_and_killed() {
+    if !is_root("envs") {
+        return;
+    }
+    let keeper = keeper("bomb");
+    let mut planned = plan(1);
+    planned.cgroup.pids_max = Some(64);
+    planned.cgroup.cpu_quota_us = Some(4_000);
+    let sandbox = keeper.create(&planned).unwrap();
+    let bomb = "bomb() { bomb | bomb & }; bomb 2>/dev/null; while :; do bomb 2>/dev/null; done";
+    sandbox.spawn(&program(&["/bin/bash", "-c", bomb])).unwrap();
+    assert!(eventually(PATIENCE, || sandbox.cgroup().process_count() > 30));
+    sandbox.kill_processes(9).unwrap();
+    assert_eq!(sandbox.cgroup().process_count(), 0);
+    assert_eq!(output(&sandbox, &sh("echo lives")).1, "lives\n");
+}

@@ -4,6 +4,7 @@ use super::counters::{CpuCounters, CpuFiles};
 use super::remove;
 use super::tree::{Branch, distinct};
 use super::words::{self, Controller, QUOTA_MIN_US, Setting, Version};
+use crate::error::Trying;
 use crate::plan::CgroupPlan;
 use crate::{Error, wait};
 use std::fs::{self, File, OpenOptions};
@@ -163,18 +164,26 @@ impl EnvCgroup {
         self.inner.branches.iter().find(|b| b.controller == controller).map(|b| b.version)
     }
 
-    /// Files to write `0` to for a process of one thread that wants to be in the env. Version 1's `tasks` moves the writing thread
+    /// Version 1: files to write `0` to for a process of one thread that wants to be in the env. `tasks` moves the writing thread
     /// without the kernel's global lock, for which `cgroup.procs` waits 10 to 20 ms (an RCU grace period).
     pub(crate) fn doors(&self) -> Result<Vec<OwnedFd>, Error> {
+        let v1: Vec<Branch> =
+            self.inner.branches.iter().filter(|b| b.version == Version::V1).cloned().collect();
         let open = |dir: PathBuf| {
-            let tasks = dir.join("tasks");
-            let file = if tasks.exists() { tasks } else { dir.join("cgroup.procs") };
+            let file = dir.join("tasks");
             let opened = OpenOptions::new().write(true).open(&file);
-            opened
-                .map(OwnedFd::from)
-                .map_err(|source| Error::System { action: format!("open {}", file.display()), source })
+            opened.map(OwnedFd::from).trying(|| format!("open {}", file.display()))
         };
-        distinct(&self.inner.branches).into_iter().map(open).collect()
+        distinct(&v1).into_iter().map(open).collect()
+    }
+
+    /// Version 2: the directory in which processes are born.
+    pub(crate) fn unified(&self) -> Result<Option<OwnedFd>, Error> {
+        let Some(branch) = self.inner.branches.iter().find(|b| b.version == Version::V2) else {
+            return Ok(None);
+        };
+        let dir = File::open(&branch.dir).trying(|| format!("open {}", branch.dir.display()))?;
+        Ok(Some(OwnedFd::from(dir)))
     }
 
     /// Removes the directories; what is still in them is killed.

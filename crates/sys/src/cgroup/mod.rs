@@ -5,6 +5,8 @@ mod env;
 mod places;
 pub(crate) mod remove;
 pub(crate) mod tree;
+#[cfg(test)]
+mod v2_tests;
 mod words;
 
 pub use counters::CpuCounters;

@@ -28,9 +28,13 @@ pub(crate) fn dirs(dirs: &[PathBuf]) -> Vec<PathBuf> {
     all.into_iter().filter(|dir| !dir.exists()).collect()
 }
 
-/// Version 2: processes that were moved out of the way go back.
+/// Version 2: processes that were moved out of the way go back, unless another run still needs that.
 pub(crate) fn leave_leaf(base: &Path) {
     let leaf = base.join(LEAF);
+    let is_run = |name: &std::ffi::OsStr| name != LEAF && name.to_string_lossy().starts_with("danki-");
+    if fs::read_dir(base).into_iter().flatten().flatten().any(|entry| is_run(&entry.file_name())) {
+        return;
+    }
     let Ok(procs) = fs::read_to_string(leaf.join("cgroup.procs")) else { return };
     let on = fs::read_to_string(base.join("cgroup.subtree_control")).unwrap_or_default();
     let off: Vec<String> = on.split_whitespace().map(|name| format!("-{name}")).collect();

@@ -108,26 +108,26 @@ fn make_in(base: &Path, place: &Place, name: &str) -> io::Result<PathBuf> {
     let dir = base.join(name);
     let switched = place.version == Version::V2 && V2_SWITCHED.contains(&place.controller);
     if switched {
-        switch_on(base, place.controller)?;
+        switch_on(base, place.controller.name())?;
     }
     match fs::create_dir(&dir) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
         other => other?,
     }
     if switched {
-        switch_on(&dir, place.controller)?;
+        switch_on(&dir, place.controller.name())?;
     }
     Ok(dir)
 }
 
 /// Version 2: lets children of `dir` have the controller. A cgroup with processes in it refuses (EBUSY) unless it is the top one: its
 /// processes go to a leaf first.
-fn switch_on(dir: &Path, controller: Controller) -> io::Result<()> {
+pub(super) fn switch_on(dir: &Path, controller: &str) -> io::Result<()> {
     let file = dir.join("cgroup.subtree_control");
-    if fs::read_to_string(&file)?.split_whitespace().any(|on| on == controller.name()) {
+    if fs::read_to_string(&file)?.split_whitespace().any(|on| on == controller) {
         return Ok(());
     }
-    let on = format!("+{}", controller.name());
+    let on = format!("+{controller}");
     match fs::write(&file, &on) {
         Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {
             move_to_leaf(dir)?;

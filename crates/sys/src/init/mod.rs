@@ -28,7 +28,10 @@ struct Context {
     plan: EnvPlan,
     /// `(resource, soft, hard)`, in the plan's order.
     rlimits: Vec<(process::Resource, u64, u64)>,
+    /// Version 1: to be written to by whoever wants to be in the env.
     doors: Vec<OwnedFd>,
+    /// Version 2: processes are born in it.
+    cgroup: Option<OwnedFd>,
     unprivileged: bool,
 }
 
@@ -86,16 +89,17 @@ fn build(
     // danki makes cgroups and disks while the above is done here.
     let parts = message::receive::<Order>(control).step(|| "receive the parts".to_owned())?;
     let Some(parts) = parts else { return Ok(None) };
-    let Order::Parts { doors, disks } = parts.body else {
+    let Order::Parts { doors, cgroup, disks } = parts.body else {
         return Err(Errno::INVAL).step(|| "receive the parts".to_owned());
     };
     let mut fds = parts.fds.into_iter();
     let doors: Vec<OwnedFd> = fds.by_ref().take(doors).collect();
+    let cgroup = if cgroup { fds.next() } else { None };
     let disks = disks.into_iter().map(|made| if made { fds.next() } else { None }).collect();
     if let Some(root) = &plan.root {
         root::apply(root, &staging, disks)?;
     }
-    Ok(Some((Context { plan, rlimits, doors, unprivileged: caller.is_some() }, made, caveats)))
+    Ok(Some((Context { plan, rlimits, doors, cgroup, unprivileged: caller.is_some() }, made, caveats)))
 }
 
 struct Serving<'a> {

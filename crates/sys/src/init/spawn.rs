@@ -38,7 +38,7 @@ pub(super) fn spawn(context: &Context, plan: &ProcessPlan, output: &[OwnedFd]) -
     let program = Program::new(plan)?;
     let (outcome, report) = pipe_with(PipeFlags::CLOEXEC).step(|| "make a pipe".to_owned())?;
     // SAFETY: pid 1 has one thread.
-    match unsafe { process::fork(0) }.step(|| "fork".to_owned())? {
+    match unsafe { process::fork(0, context.cgroup.as_ref().map(AsFd::as_fd)) }.step(|| "fork".to_owned())? {
         Fork::Child => {
             drop(outcome);
             let refused = become_program(context, plan, &program, output);

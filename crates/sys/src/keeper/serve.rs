@@ -109,7 +109,7 @@ impl Keeping {
         let Ok([control, events]) = <[OwnedFd; 2]>::try_from(fds) else { return };
         let namespaces = NAMESPACES | if self.caller.is_some() { libc::CLONE_NEWUSER as u64 } else { 0 };
         // SAFETY: the keeper has one thread.
-        match unsafe { process::fork(namespaces) } {
+        match unsafe { process::fork(namespaces, None) } {
             Ok(Fork::Child) => {
                 let caller = self.caller;
                 let ran = catch_unwind(|| {
