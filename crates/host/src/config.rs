@@ -62,6 +62,8 @@ pub struct HostConfig {
     pub seed: u64,
     /// Root certificate of the run's CA, PEM.
     pub ca_root_pem: String,
+    /// How many of the system's trusted roots functions load; all if absent.
+    pub roots: Option<usize>,
     /// Where `node` and `python3` are looked for.
     pub search_path: Vec<PathBuf>,
     /// Segmentation offload of the envs' network cards; must be what the link is configured for.
@@ -86,6 +88,7 @@ impl Default for HostConfig {
             cpu_model: CpuModel::Host,
             seed: 1,
             ca_root_pem: String::new(),
+            roots: None,
             search_path: ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from).to_vec(),
             offload: true,
             cpu_sample_interval: Duration::from_millis(1),

@@ -23,15 +23,16 @@ pub struct SharedFiles {
 
 impl SharedFiles {
     /// Writes the files. The bundle is the *whole* system bundle plus the run's root: loading many roots costs CPU that
-    /// functions on AWS pay too.
-    pub fn write(ca_root_pem: &str) -> Result<SharedFiles, Error> {
+    /// functions on AWS pay too. `roots` takes only so many of the system's, where this machine's TLS library loads them much
+    /// more slowly than the one that is compared with (OpenSSL 3.0 against 1.1.1: cpython issue 95031).
+    pub fn write(ca_root_pem: &str, roots: Option<usize>) -> Result<SharedFiles, Error> {
         let dir = tempfile::Builder::new()
             .prefix("danki-host-")
             .permissions(fs::Permissions::from_mode(0o755))
             .tempdir()
             .map_err(at(Path::new("/tmp")))?;
         let system = SYSTEM_BUNDLES.iter().find_map(|path| fs::read_to_string(path).ok());
-        let bundle = format!("{}\n{ca_root_pem}", system.as_deref().unwrap_or_default());
+        let bundle = format!("{}\n{ca_root_pem}", first_roots(system.as_deref().unwrap_or_default(), roots));
         let files = SharedFiles { dir, has_system_bundle: system.is_some() };
         files.put(&files.ca_bundle(), &bundle)?;
         files.put(&files.ca_root(), ca_root_pem)?;
@@ -60,6 +61,13 @@ impl SharedFiles {
         fs::create_dir_all(parent).map_err(at(parent))?;
         fs::write(path, text).map_err(at(path))
     }
+}
+
+const END: &str = "-----END CERTIFICATE-----";
+
+/// The first `roots` certificates of a bundle, or all.
+fn first_roots(bundle: &str, roots: Option<usize>) -> String {
+    bundle.split_inclusive(END).filter(|block| block.ends_with(END)).take(roots.unwrap_or(usize::MAX)).collect()
 }
 
 /// Bundles that Python packages bring (certifi, botocore, pip), as paths relative to `dir`.
@@ -94,6 +102,15 @@ fn at(path: &Path) -> impl FnOnce(io::Error) -> Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_bundle_is_whole_or_cut() {
+        let bundle = format!("# one\nA\n{END}\nB\n{END}\nC\n{END}\n");
+        let check = |roots, expect: &str| assert_eq!(first_roots(&bundle, roots).replace(END, "."), expect);
+        check(None, "# one\nA\n.\nB\n.\nC\n.");
+        check(Some(2), "# one\nA\n.\nB\n.");
+        check(Some(0), "");
+    }
 
     #[test]
     fn bundles_of_packages_are_found() {

@@ -51,7 +51,7 @@ impl Host {
         recorder: Recorder,
         dns: DnsServer,
     ) -> Result<Host, Error> {
-        let files = files::SharedFiles::write(&config.ca_root_pem)?;
+        let files = files::SharedFiles::write(&config.ca_root_pem, config.roots)?;
         let sampler = sampler::Sampler::start(config.cpu_sample_interval);
         let (envs, functions, caveats) = (AtomicU32::new(0), AtomicU32::new(0), Mutex::new(BTreeSet::new()));
         let ttl = config.idle_ttl.div_f64(config.time_scale);
@@ -61,6 +61,9 @@ impl Host {
         if !shared.files.has_system_bundle {
             shared
                 .caveat("no system certificate bundle here: functions load only danki's own root".to_owned());
+        }
+        if let Some(roots) = shared.config.roots {
+            shared.caveat(format!("functions load {roots} of this machine's trusted roots, not all ([host] roots)"));
         }
         let functions = Arc::default();
         let expiry = tokio::spawn(expire(Arc::clone(&functions), ttl));

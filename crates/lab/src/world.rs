@@ -198,6 +198,7 @@ fn host_config(experiment: &Experiment, setup: &Setup, root_pem: &str, offload: 
         while_frozen: keys.while_frozen.unwrap_or(default.while_frozen),
         thaw_order: keys.event_first.map_or(default.thaw_order, ThawOrder::Mixed),
         init_boost: keys.init_boost.unwrap_or(default.init_boost),
+        roots: keys.roots,
         idle_ttl: keys.idle_ttl_s.map_or(default.idle_ttl, Duration::from_secs_f64),
         time_scale: experiment.time_scale,
         seed: experiment.seed,

@@ -1,7 +1,12 @@
 //! What danki itself adds to a warm invocation: from dispatch to answer, for a function that returns its event.
 //! `cargo bench -p danki-testkit` (root). At 1,769 MB, one full vCPU, nothing is throttled; what is left is thaw, delivery, the
 //! runtime's own few lines, and the answer's way back.
-#![allow(clippy::print_stdout, clippy::unwrap_used, missing_docs, reason = "a benchmark: it prints, and a failure is its end")]
+#![allow(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    missing_docs,
+    reason = "a benchmark: it prints, and a failure is its end"
+)]
 
 use danki_model::MemoryMb;
 use danki_stats::{Method, Sample};

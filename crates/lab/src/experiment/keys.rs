@@ -123,6 +123,8 @@ pub struct HostKeys {
     pub init_boost: Option<bool>,
     /// An env idle for so long is ended, in seconds.
     pub idle_ttl_s: Option<f64>,
+    /// How many of the machine's trusted roots functions load.
+    pub roots: Option<usize>,
 }
 
 #[derive(Debug, Deserialize)]
