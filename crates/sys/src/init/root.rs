@@ -90,6 +90,8 @@ impl Filler {
     fn disk(&self, disk: &OwnedFd, target: &Path, mode: u32) -> Result<(), Errno> {
         let place = self.place(target, true)?;
         mounts::attach(disk, &place)?;
+        // Of mkfs; a new disk is empty.
+        rustix::fs::unlinkat(disk, "lost+found", rustix::fs::AtFlags::REMOVEDIR).ok();
         rustix::fs::chmodat(disk, ".", Mode::from_raw_mode(mode), rustix::fs::AtFlags::empty())
     }
 
