@@ -12,7 +12,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// A deployed function of a lab.
 pub struct Function<'lab> {
     lab: &'lab Lab,
-    function: danki_host::Function,
+    /// The lab owns the function itself: this handle may outlive it.
+    number: usize,
     sent: AtomicU32,
 }
 
@@ -36,8 +37,8 @@ pub struct Reply {
 }
 
 impl<'lab> Function<'lab> {
-    pub(crate) fn new(lab: &'lab Lab, function: danki_host::Function) -> Function<'lab> {
-        Function { lab, function, sent: AtomicU32::new(0) }
+    pub(crate) fn new(lab: &'lab Lab, number: usize) -> Function<'lab> {
+        Function { lab, number, sent: AtomicU32::new(0) }
     }
 
     /// Invokes and waits until the env rests again.
@@ -59,7 +60,7 @@ impl<'lab> Function<'lab> {
             index: self.sent.fetch_add(1, Ordering::Relaxed),
             intended_ns: clock::monotonic_ns(),
         };
-        Ok(Pending { lab: self.lab, pending: self.function.begin(call)? })
+        Ok(Pending { lab: self.lab, pending: self.lab.function(self.number).begin(call)? })
     }
 
     /// As many invocations at once.
@@ -73,7 +74,7 @@ impl<'lab> Function<'lab> {
 
     /// Envs that exist now.
     pub fn envs(&self) -> usize {
-        self.function.envs()
+        self.lab.function(self.number).envs()
     }
 
     /// Ends all envs.
@@ -81,7 +82,8 @@ impl<'lab> Function<'lab> {
     /// # Errors
     /// They would not end.
     pub fn retire(&self) -> Result<(), Error> {
-        self.lab.runtime.block_on(within("the end of a function", self.function.retire()))
+        let function = self.lab.function(self.number);
+        self.lab.runtime.block_on(within("the end of a function", function.retire()))
     }
 }
 

@@ -11,7 +11,7 @@ use danki_sys::Keeper;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use tempfile::TempDir;
 
@@ -54,6 +54,7 @@ pub struct Lab {
     keeper: Arc<Keeper>,
     recording: Mutex<Recording>,
     events: Mutex<Vec<Event>>,
+    functions: Mutex<Vec<danki_host::Function>>,
     files: TempDir,
     written: Mutex<u32>,
 }
@@ -96,8 +97,16 @@ impl Lab {
             host.init_limit = init_limit.unwrap_or(host.init_limit);
         });
         let world = runtime.block_on(within("the start of the lab", start))??;
-        let (recording, events, written) = (Mutex::new(recording), Mutex::default(), Mutex::new(0));
-        Ok(Lab { runtime, world, keeper, recording, events, files, written })
+        Ok(Lab {
+            runtime,
+            world,
+            keeper,
+            recording: Mutex::new(recording),
+            events: Mutex::default(),
+            functions: Mutex::default(),
+            files,
+            written: Mutex::default(),
+        })
     }
 
     /// Makes a function ready.
@@ -107,7 +116,14 @@ impl Lab {
     pub fn deploy(&self, spec: FunctionSpec) -> Result<Function<'_>, Error> {
         let _context = self.runtime.enter();
         let variant = spec.name.clone();
-        Ok(Function::new(self, self.world.host.deploy(spec, &variant)?))
+        let function = self.world.host.deploy(spec, &variant)?;
+        let mut functions = lock(&self.functions);
+        functions.push(function);
+        Ok(Function::new(self, functions.len() - 1))
+    }
+
+    pub(crate) fn function(&self, number: usize) -> danki_host::Function {
+        lock(&self.functions)[number].clone()
     }
 
     /// A function made of one file; the directory goes with the lab.
@@ -115,7 +131,7 @@ impl Lab {
     /// # Errors
     /// The file cannot be written, or its name tells no runtime.
     pub fn write(&self, file: &str, code: &str) -> Result<FunctionSpec, Error> {
-        let mut written = self.written.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut written = lock(&self.written);
         *written += 1;
         let dir = self.files.path().join(format!("function-{written}"));
         fs::create_dir(&dir)?;
@@ -127,7 +143,7 @@ impl Lab {
     /// Everything recorded so far.
     pub fn events(&self) -> Vec<Event> {
         self.read();
-        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        lock(&self.events).clone()
     }
 
     /// All lines of an env's log so far.
@@ -140,8 +156,8 @@ impl Lab {
     }
 
     pub(crate) fn read(&self) {
-        let recording = self.recording.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut events = self.events.lock().unwrap_or_else(PoisonError::into_inner);
+        let recording = lock(&self.recording);
+        let mut events = lock(&self.events);
         while let Received::Event(event) = recording.receive(Duration::ZERO) {
             events.push(*event);
         }
@@ -170,7 +186,8 @@ impl Lab {
         self.read();
         let mut processes = descendants(self.keeper.pid());
         processes.extend(Process::find(self.keeper.pid()));
-        let Lab { runtime, world, keeper, recording, events, files, written: _ } = self;
+        let Lab { runtime, world, keeper, recording, events, functions, files, written: _ } = self;
+        drop(functions);
         let run = keeper.dir().file_name().map(|name| name.to_string_lossy().into_owned());
         let link = runtime.block_on(within("the end of the lab", world.stop()))??;
         drop(runtime);
@@ -187,6 +204,10 @@ impl Lab {
         left.extend(processes.iter().filter(|p| p.lives()).map(|p| format!("{p:?}: {}", p.command())));
         Ok(Recorded { events, dropped: recording.dropped(), link, left })
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Every wait has a deadline.
