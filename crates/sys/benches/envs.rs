@@ -12,6 +12,8 @@ mod support;
 use danki_sys::clock::monotonic_ns;
 use danki_sys::plan::{EnvPlan, MountPlan};
 use danki_sys::{Keeper, Sandbox};
+use serde_json::{Value, json};
+use std::process::{Command, Stdio};
 
 const ROUNDS: u32 = 200;
 const ALIVE: u32 = 300;
@@ -25,7 +27,7 @@ fn main() {
         println!("{name}");
         sequential(&keeper, disk);
     }
-    crun();
+    std::thread::spawn(crun).join().unwrap();
     many(&keeper);
     keeper.shutdown().unwrap();
 }
@@ -80,11 +82,54 @@ fn idle_ticks() -> u64 {
     stat.split_whitespace().nth(4).unwrap().parse().unwrap()
 }
 
-/// The yardstick, where it is installed: a container of the same system directories.
+/// The yardstick, where it is installed: `crun run` of the same program over the same system directories, until it has ended. That has
+/// an exit and a removal more than `create+spawn`, and a TUN and a disk less.
 fn crun() {
-    if std::process::Command::new("crun").arg("--version").output().is_err() {
+    hide_second_hierarchy();
+    let bundle = tempfile::tempdir().unwrap();
+    let run = |arguments: &[&str]| {
+        let mut crun = Command::new("crun");
+        crun.args(arguments).current_dir(&bundle).stdout(Stdio::null()).stderr(Stdio::piped()).output()
+    };
+    if run(&["spec"]).is_err() {
         println!("crun is not installed: no comparison");
+        return;
     }
+    let path = bundle.path().join("config.json");
+    let mut config: Value = serde_json::from_slice(&std::fs::read(&path).unwrap()).unwrap();
+    config["process"]["terminal"] = json!(false);
+    config["process"]["args"] = json!(["/bin/true"]);
+    std::fs::create_dir(bundle.path().join("rootfs")).unwrap();
+    let mounts = config["mounts"].as_array_mut().unwrap();
+    for dir in ["/usr", "/bin", "/lib", "/lib64"] {
+        mounts.push(json!({"destination": dir, "source": dir, "type": "bind", "options": ["bind", "ro"]}));
+    }
+    std::fs::write(&path, config.to_string()).unwrap();
+    for manager in ["cgroupfs", "disabled"] {
+        let mut times = vec![];
+        for round in 0..ROUNDS {
+            wait_for_quiet();
+            let start = monotonic_ns();
+            let output = run(&["--cgroup-manager", manager, "run", &format!("danki-bench-{round}")]).unwrap();
+            times.push(monotonic_ns() - start);
+            if !output.status.success() {
+                println!("crun does not run here: {}", String::from_utf8_lossy(&output.stderr).trim());
+                return;
+            }
+        }
+        println!("crun run /bin/true, {ROUNDS} rounds, cgroup manager {manager}");
+        show("crun", times);
+    }
+}
+
+/// crun refuses machines that have cgroups of both versions: it and this thread do not see the second.
+fn hide_second_hierarchy() {
+    use rustix::mount::{MountPropagationFlags, UnmountFlags, mount_change, unmount};
+    use rustix::thread::{UnshareFlags, unshare_unsafe};
+    // SAFETY: this thread keeps no path of its former mount namespace.
+    unsafe { unshare_unsafe(UnshareFlags::NEWNS | UnshareFlags::FS) }.unwrap();
+    mount_change("/", MountPropagationFlags::PRIVATE | MountPropagationFlags::REC).unwrap();
+    unmount("/sys/fs/cgroup/unified", UnmountFlags::DETACH).ok();
 }
 
 fn many(keeper: &Keeper) {
