@@ -25,12 +25,14 @@ impl SharedFiles {
     /// Writes the files. The bundle is the *whole* system bundle plus the run's root: loading many roots costs CPU that
     /// functions on AWS pay too. `roots` takes only so many of the system's, where this machine's TLS library loads them much
     /// more slowly than the one that is compared with (OpenSSL 3.0 against 1.1.1: cpython issue 95031).
-    pub fn write(ca_root_pem: &str, roots: Option<usize>) -> Result<SharedFiles, Error> {
+    ///
+    /// The files lie below `run`, the run's directory, and so go with it even when danki is killed.
+    pub fn write(ca_root_pem: &str, roots: Option<usize>, run: &Path) -> Result<SharedFiles, Error> {
         let dir = tempfile::Builder::new()
-            .prefix("danki-host-")
+            .prefix("host-")
             .permissions(fs::Permissions::from_mode(0o755))
-            .tempdir()
-            .map_err(at(Path::new("/tmp")))?;
+            .tempdir_in(run)
+            .map_err(at(run))?;
         let system = SYSTEM_BUNDLES.iter().find_map(|path| fs::read_to_string(path).ok());
         let bundle = format!("{}\n{ca_root_pem}", first_roots(system.as_deref().unwrap_or_default(), roots));
         let files = SharedFiles { dir, has_system_bundle: system.is_some() };

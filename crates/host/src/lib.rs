@@ -51,7 +51,7 @@ impl Host {
         recorder: Recorder,
         dns: DnsServer,
     ) -> Result<Host, Error> {
-        let files = files::SharedFiles::write(&config.ca_root_pem, config.roots)?;
+        let files = files::SharedFiles::write(&config.ca_root_pem, config.roots, keeper.dir())?;
         let sampler = sampler::Sampler::start(config.cpu_sample_interval);
         let (envs, functions, caveats) = (AtomicU32::new(0), AtomicU32::new(0), Mutex::new(BTreeSet::new()));
         let ttl = config.idle_ttl.div_f64(config.time_scale);
