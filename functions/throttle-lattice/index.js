@@ -1,13 +1,15 @@
 // The loop of pwrdrvr/lambda-throttling: each iteration costs a few ms of CPU, so the gaps that the CPU quota tears into the wall
-// clock show one by one. Event: { seconds, bytes } or { seconds, cpuMs }: with `cpuMs` the payload is sized, once per env and under
-// the quota that is being looked at, so that an iteration costs that much CPU here as it did elsewhere.
+// clock show one by one. Event: { seconds, bytes } or { seconds, cpuMs }: with `cpuMs` the payload is sized, all the time and by CPU time
+// alone, so that an iteration costs that much CPU here as it did elsewhere. A list of `cpuMs` divides the run into equal stretches: on
+// AWS the same payload did not cost the same all along.
 const { createHash, randomBytes } = require('node:crypto');
 const { deflateSync } = require('node:zlib');
 
 const PUBLISHED_BYTES = 100 * 1024;
-// The first round also warms the code up, which makes its iterations dearer than the later ones.
-const SIZING_ROUNDS = 3;
-const SIZING_SECONDS = 1;
+// Iterations that are not recorded: code gets warm, and the cost of a byte becomes known.
+const WARM_UP = 20;
+// Weight of the latest iteration in the cost of a byte.
+const FORGET = 0.1;
 
 function iterate(bytes) {
   const data = randomBytes(bytes);
@@ -20,18 +22,37 @@ const cpuUsedUs = () => {
   return user + system;
 };
 
-function burn(seconds, bytes) {
+const fixed = (bytes) => ({ bytes: () => bytes, learn: () => {} });
+
+let usPerByte = 0; // kept from invocation to invocation
+
+function tuned(cpuMs) {
+  const targets = [cpuMs].flat();
+  return {
+    bytes: (progress) => {
+      const target = targets[Math.min(targets.length - 1, Math.floor(progress * targets.length))];
+      return usPerByte ? Math.round((target * 1000) / usPerByte) : PUBLISHED_BYTES;
+    },
+    learn: (bytes, us) => {
+      usPerByte = usPerByte ? usPerByte + FORGET * (us / bytes - usPerByte) : us / bytes;
+    },
+  };
+}
+
+function burn(seconds, size, iterations = Infinity) {
   const wallUs = [];
   const cpuUs = [];
   const started = performance.now();
   let now = started;
   let cpu = cpuUsedUs();
-  while (now - started < seconds * 1000) {
+  while (now - started < seconds * 1000 && wallUs.length < iterations) {
+    const bytes = size.bytes((now - started) / (seconds * 1000));
     iterate(bytes);
     const cpuAfter = cpuUsedUs();
     const after = performance.now();
     wallUs.push(Math.round((after - now) * 1000));
     cpuUs.push(cpuAfter - cpu);
+    size.learn(bytes, cpuAfter - cpu);
     now = after;
     cpu = cpuAfter;
   }
@@ -39,27 +60,15 @@ function burn(seconds, bytes) {
 }
 
 const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
-const sizes = new Map();
-
-function sizeFor(cpuMs) {
-  if (!sizes.has(cpuMs)) {
-    let size = PUBLISHED_BYTES;
-    for (let round = 0; round < SIZING_ROUNDS; round++) {
-      const { cpuUs } = burn(SIZING_SECONDS, size);
-      size = Math.round((size * cpuMs * 1000 * cpuUs.length) / sum(cpuUs));
-    }
-    sizes.set(cpuMs, size);
-  }
-  return sizes.get(cpuMs);
-}
 
 exports.handler = async ({ seconds = 5, bytes = PUBLISHED_BYTES, cpuMs }) => {
-  const size = cpuMs === undefined ? bytes : sizeFor(cpuMs);
+  const size = cpuMs === undefined ? fixed(bytes) : tuned(cpuMs);
+  burn(seconds, size, WARM_UP);
   const { elapsedMs, wallUs, cpuUs } = burn(seconds, size);
   const iterations = wallUs.length;
   const cpuTotalMs = sum(cpuUs) / 1000;
   return {
-    bytes: size,
+    bytes: size.bytes(1),
     iterations,
     elapsedMs,
     meanMs: elapsedMs / iterations,
