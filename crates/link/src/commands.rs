@@ -9,6 +9,7 @@ use danki_sys::clock;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::TryRecvError;
+use std::time::Duration;
 
 impl Worker {
     /// Does what was asked; false: stop.
@@ -22,7 +23,7 @@ impl Worker {
                     self.hold(env);
                     ack.send(());
                 }
-                Ok(Command::Release { env, ack }) => ack.send(self.release(env)),
+                Ok(Command::Release { env, after, ack }) => ack.send(self.release(env, after)),
                 Ok(Command::Stats { ack }) => ack.send(self.snapshot()),
                 Ok(Command::Stop { ack }) => {
                     self.stopping = Some(ack);
@@ -68,11 +69,12 @@ impl Worker {
         self.router.hold(port);
     }
 
-    /// How many packets had waited for it.
-    fn release(&mut self, env: EnvId) -> usize {
+    /// How many packets had waited for it and are delivered.
+    fn release(&mut self, env: EnvId, after: Duration) -> usize {
         let Some(port) = self.router.port(env).filter(|port| self.router.is_held(*port)) else { return 0 };
         let before = self.stats.held;
-        self.router.release(port, clock::monotonic_ns());
+        let now_ns = clock::monotonic_ns();
+        self.router.release_at(port, now_ns, now_ns + after.as_nanos() as u64);
         while !self.deliver() {}
         if let Some(tun) = self.tuns.get(&port)
             && let Err(error) = self.poller.add_env(port.0, tun.as_fd())

@@ -31,7 +31,7 @@ pub(crate) enum Command {
     Attach { env: EnvId, address: Ipv4Addr, tun: OwnedFd, ack: Ack<Result<(), Error>> },
     Detach { env: EnvId, ack: Ack<Option<OwnedFd>> },
     Hold { env: EnvId, ack: Ack<()> },
-    Release { env: EnvId, ack: Ack<usize> },
+    Release { env: EnvId, after: Duration, ack: Ack<usize> },
     Stats { ack: Ack<Snapshot> },
     Stop { ack: Ack<Snapshot> },
 }
@@ -128,7 +128,13 @@ impl LinkHandle {
 
     /// Ends a hold. Returns when what has become due meanwhile is delivered: the number of packets.
     pub fn release(&self, env: EnvId) -> usize {
-        let delivered = self.call(DEADLINE, |ack| Command::Release { env, ack });
+        self.release_after(env, Duration::ZERO)
+    }
+
+    /// As [`LinkHandle::release`], but what had waited for the env comes so much later (and is not counted); what it sends, and what
+    /// comes to it when nothing had waited, passes at once.
+    pub fn release_after(&self, env: EnvId, after: Duration) -> usize {
+        let delivered = self.call(DEADLINE, |ack| Command::Release { env, after, ack });
         let count = delivered.as_ref().copied().unwrap_or(0);
         self.confirm(delivered.map(drop));
         count

@@ -178,6 +178,11 @@ impl<P> Router<P> {
 
     /// Opens an env's edge: what has become due meanwhile is due now, in order.
     pub fn release(&mut self, id: PortId, now_ns: u64) {
+        self.release_at(id, now_ns, 0);
+    }
+
+    /// Opens an env's edge for what it sends; what waits for it is due not before `earliest_ns`, in order.
+    pub fn release_at(&mut self, id: PortId, now_ns: u64, earliest_ns: u64) {
         let Some(port) = self.ports.get_mut(&id) else { return };
         if !std::mem::replace(&mut port.held, false) {
             return;
@@ -185,7 +190,7 @@ impl<P> Router<P> {
         port.released_ns = now_ns;
         for (index, lane) in port.lanes.iter_mut().enumerate() {
             if lane.scheduled.is_none() {
-                schedule(&mut self.heads, id, index, lane, 0);
+                schedule(&mut self.heads, id, index, lane, earliest_ns);
             }
         }
     }

@@ -57,6 +57,19 @@ fn a_hold_closes_the_edge_and_keeps_the_order() {
 }
 
 #[test]
+fn what_waited_may_come_later_than_the_opening() {
+    let (mut router, port) = router();
+    router.hold(port);
+    router.enter(0, port, Direction::Down, NEAR, 100, 1).unwrap();
+    router.enter(0, port, Direction::Down, NEAR, 100, 2).unwrap();
+    router.release_at(port, 9_000_000, 20_000_000);
+    router.enter(9_000_000, port, Direction::Down, NEAR, 100, 3).unwrap();
+    router.enter(9_000_000, port, Direction::Up, NEAR, 100, 4).unwrap();
+    assert_eq!(due(&mut router, 19_999_999), [4], "what it sends goes at once");
+    assert_eq!(due(&mut router, 20_000_000), [1, 2, 3], "in order");
+}
+
+#[test]
 fn a_hold_is_bounded_and_so_is_a_queue() {
     let (mut router, port) = router();
     let fill = |router: &mut Router<u32>, direction| {
