@@ -246,14 +246,15 @@ impl Env {
         Ok(Some(Span { from_ns, to_ns: clock::monotonic_ns() }))
     }
 
-    /// Processes go on, then held packets reach the env: the event that was delivered before may be served on a dead socket.
+    /// Processes go on, then held packets reach the env: the event that was delivered before may be served on a dead socket. Without a
+    /// head start it never would be: the network is far quicker than a runtime.
     pub fn thaw_event_first(&mut self) -> Result<Option<Span>, Error> {
         if !std::mem::take(&mut self.frozen) {
             return Ok(None);
         }
         let from_ns = clock::monotonic_ns();
         self.sandbox.cgroup().thaw()?;
-        self.shared.link.release(self.id);
+        self.shared.link.release_after(self.id, self.shared.config.network_after_event);
         self.happened(EnvWhat::Thawed);
         Ok(Some(Span { from_ns, to_ns: clock::monotonic_ns() }))
     }

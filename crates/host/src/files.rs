@@ -69,7 +69,11 @@ const END: &str = "-----END CERTIFICATE-----";
 
 /// The first `roots` certificates of a bundle, or all.
 fn first_roots(bundle: &str, roots: Option<usize>) -> String {
-    bundle.split_inclusive(END).filter(|block| block.ends_with(END)).take(roots.unwrap_or(usize::MAX)).collect()
+    bundle
+        .split_inclusive(END)
+        .filter(|block| block.ends_with(END))
+        .take(roots.unwrap_or(usize::MAX))
+        .collect()
 }
 
 /// Bundles that Python packages bring (certifi, botocore, pip), as paths relative to `dir`.

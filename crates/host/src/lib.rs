@@ -63,7 +63,9 @@ impl Host {
                 .caveat("no system certificate bundle here: functions load only danki's own root".to_owned());
         }
         if let Some(roots) = shared.config.roots {
-            shared.caveat(format!("functions load {roots} of this machine's trusted roots, not all ([host] roots)"));
+            shared.caveat(format!(
+                "functions load {roots} of this machine's trusted roots, not all ([host] roots)"
+            ));
         }
         let functions = Arc::default();
         let expiry = tokio::spawn(expire(Arc::clone(&functions), ttl));
