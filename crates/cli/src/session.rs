@@ -8,7 +8,7 @@ use danki_lab::{
 use danki_record::Calibration;
 use danki_sys::Keeper;
 use danki_sys::caps::Capabilities;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::sync::watch;
@@ -64,6 +64,11 @@ impl Session {
             version: env!("CARGO_PKG_VERSION").to_owned(),
         };
         Ok(self.runtime.block_on(danki_lab::run(experiment, &setup, self.interrupted.clone(), watcher))?)
+    }
+
+    /// A directory that goes with the session.
+    pub fn dir(&self) -> &Path {
+        self.keeper.dir()
     }
 
     /// A signal asked for the end.

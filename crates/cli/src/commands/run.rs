@@ -20,7 +20,8 @@ pub fn run(args: &Run) -> Result<Exit, Failure> {
         single(&choice, &Options { versions: session.interpreters.versions, ..Options::default() })?;
     let dir = match &args.out {
         Some(dir) => RunDir::Kept(dir.clone()),
-        None => RunDir::temporary()?,
+        // Below the session's directory, which goes even if danki is killed.
+        None => RunDir::Temporary(session.dir().join("run")),
     };
     let into = RunInto { dir: dir.path().to_path_buf(), force: args.force, keep_raw: true };
     let results = session.run(&experiment, into, progress::silent())?;
@@ -40,14 +41,6 @@ enum RunDir {
 }
 
 impl RunDir {
-    fn temporary() -> Result<RunDir, Failure> {
-        let path = std::env::temp_dir().join(format!("danki-run-{}", std::process::id()));
-        match fs::create_dir(&path) {
-            Ok(()) => Ok(RunDir::Temporary(path)),
-            Err(e) => Err(Failure::machine(format!("cannot create {}: {e}", path.display()))),
-        }
-    }
-
     fn path(&self) -> &Path {
         match self {
             RunDir::Kept(path) | RunDir::Temporary(path) => path,
