@@ -11,10 +11,11 @@ use danki_record::{EnvEvent, EnvWhat, Event, Span};
 use danki_sys::clock;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::pin::{Pin, pin};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-use tokio::sync::{Notify, oneshot};
+use tokio::sync::{Notify, oneshot, watch};
 
 /// An invocation as the caller wants it.
 #[derive(Clone, Debug)]
@@ -48,7 +49,7 @@ struct Inner {
     idle: Mutex<Vec<Env>>,
     /// Envs that exist, idle or busy.
     count: AtomicUsize,
-    retired: AtomicBool,
+    retired: watch::Sender<bool>,
     /// An env is gone.
     gone: Notify,
     ids: Mutex<SmallRng>,
@@ -62,7 +63,7 @@ impl Function {
             deployed: Arc::new(deployed),
             idle: Mutex::default(),
             count: AtomicUsize::new(0),
-            retired: AtomicBool::new(false),
+            retired: watch::Sender::new(false),
             gone: Notify::new(),
             ids,
         };
@@ -80,10 +81,11 @@ impl Function {
         pending.outcome.await.map_err(|_| Error::Stopped)?
     }
 
-    /// Invokes; the most recently used idle env serves, or a new one. Dropping the result does not end the invocation.
+    /// Invokes; the most recently used idle env serves, or a new one. Dropping the result does not end the invocation,
+    /// unless the function retires.
     pub fn begin(&self, call: Call) -> Result<Pending, Error> {
         let dispatched_ns = clock::monotonic_ns();
-        if self.inner.retired.load(Ordering::Acquire) {
+        if *self.inner.retired.borrow() {
             return Err(Error::Stopped);
         }
         let idle = self.inner.idle().pop();
@@ -91,11 +93,18 @@ impl Function {
             self.inner.reserve()?;
         }
         let (answer_to, answer) = oneshot::channel();
-        let (outcome_to, outcome) = oneshot::channel();
+        let (mut outcome_to, outcome) = oneshot::channel();
         let inner = Arc::clone(&self.inner);
         let arrival = Arrival { request_id: inner.next_request_id(), call, dispatched_ns };
         tokio::spawn(async move {
-            let outcome = inner.serve(idle, arrival, answer_to).await;
+            let mut retired = inner.retired.subscribe();
+            let outcome = {
+                let abandoned = pin!(async {
+                    outcome_to.closed().await;
+                    retired.wait_for(|retired| *retired).await.ok();
+                });
+                inner.serve(idle, arrival, answer_to, abandoned).await
+            };
             outcome_to.send(outcome).ok();
         });
         Ok(Pending { answer, outcome })
@@ -115,9 +124,10 @@ impl Function {
         count
     }
 
-    /// Takes no more invocations and ends all envs; waits at most 15 s for those that are busy.
+    /// Takes no more invocations and ends all envs. Waits at most 15 s for those that are busy; does not wait for those whose caller
+    /// has dropped the result.
     pub async fn retire(&self) {
-        self.inner.retired.store(true, Ordering::Release);
+        self.inner.retired.send_replace(true);
         let patience = tokio::time::sleep(Duration::from_secs(15));
         tokio::pin!(patience);
         loop {
@@ -164,12 +174,13 @@ impl Inner {
         idle: Option<Env>,
         arrival: Arrival,
         answer: oneshot::Sender<Answer>,
+        abandoned: Pin<&mut (dyn Future<Output = ()> + Send)>,
     ) -> Result<Outcome, Error> {
         let (mut env, created) = match idle {
             Some(env) => (env, None),
             None => self.create(arrival.dispatched_ns).await?,
         };
-        let served = invoke::serve(&mut env, arrival, created, answer).await;
+        let served = invoke::serve(&mut env, arrival, created, answer, abandoned).await;
         match served {
             Ok(outcome) => {
                 self.park(env).await;
@@ -199,7 +210,7 @@ impl Inner {
     /// Makes an env available again, or ends it if the function is retired.
     async fn park(&self, mut env: Env) {
         env.idle_since_ns = clock::monotonic_ns();
-        if self.retired.load(Ordering::Acquire) {
+        if *self.retired.borrow() {
             return self.end_all(vec![env], "run-end").await;
         }
         self.idle().push(env);

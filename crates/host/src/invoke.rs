@@ -11,6 +11,7 @@ use danki_record::{EnvWhat, Event, Invocation, Span, Start};
 use danki_runtime_api::{Invoke, RuntimeEvent};
 use danki_sys::{ExitStatus, clock};
 use std::collections::VecDeque;
+use std::pin::Pin;
 use std::time::Duration;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -49,12 +50,14 @@ pub(crate) struct Arrival {
     pub dispatched_ns: u64,
 }
 
-/// Serves one invocation on an env that is free. `created` is set for a new env. An error means that the env is unusable.
+/// Serves one invocation on an env that is free. `created` is set for a new env. `abandoned` resolves when nobody wants the outcome
+/// any more. An error means that the env is unusable.
 pub(crate) async fn serve(
     env: &mut Env,
     arrival: Arrival,
     created: Option<Span>,
     answer: oneshot::Sender<Answer>,
+    abandoned: Pin<&mut (dyn Future<Output = ()> + Send)>,
 ) -> Result<Outcome, Error> {
     let sampler_env = env.id;
     env.shared.sampler.watch(sampler_env, env.cgroup());
@@ -62,7 +65,7 @@ pub(crate) async fn serve(
     let facts = Facts::new(arrival.dispatched_ns, created);
     let mut drive =
         Drive { env, arrival, facts, answer: Some(answer), deferred_thaw: false, init: None, invoke: None };
-    let driven = drive.run(created.is_some()).await;
+    let driven = drive.run(created.is_some(), abandoned).await;
     let facts = drive.facts;
     let arrival = drive.arrival;
     let series = env.shared.sampler.unwatch(sampler_env);
@@ -88,7 +91,11 @@ struct Drive<'a> {
 
 impl Drive<'_> {
     /// Dispatches, then turns what happens into actions until the invocation is reported and the env rests.
-    async fn run(&mut self, fresh: bool) -> Result<(), Error> {
+    async fn run(
+        &mut self,
+        fresh: bool,
+        mut abandoned: Pin<&mut (dyn Future<Output = ()> + Send)>,
+    ) -> Result<(), Error> {
         let mut actions = VecDeque::new();
         self.facts.start = match (fresh, self.env.lifecycle.state()) {
             (true, _) => Start::Cold,
@@ -107,7 +114,11 @@ impl Drive<'_> {
             if self.facts.reported {
                 return Ok(());
             }
-            let input = self.wait().await;
+            let input = tokio::select! {
+                biased;
+                input = self.wait() => input,
+                () = &mut abandoned => return Err(Error::Stopped),
+            };
             actions.extend(input.into_iter().flat_map(|input| self.env.lifecycle.step(input)));
         }
     }
