@@ -151,6 +151,25 @@ fn a_dead_keeper_is_named_and_nothing_hangs() {
 }
 
 #[test]
+fn an_interrupt_does_not_wait_for_a_busy_function() {
+    if skipped("interrupt") {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut running = Running::start(dir.path());
+    let danki = Pid::from_raw(i32::try_from(running.danki.id()).unwrap()).unwrap();
+    kill_process(danki, Signal::INT).unwrap();
+    let ended = eventually(Duration::from_secs(20), || running.danki.try_wait().unwrap().is_some());
+    assert!(ended, "it does not wait for the function's 60 s");
+    assert_eq!(running.danki.wait().unwrap().code(), Some(130));
+    running.assert_gone(Duration::ZERO);
+    let manifest: Value =
+        serde_json::from_slice(&fs::read(dir.path().join("out/manifest.json")).unwrap()).unwrap();
+    assert_eq!(manifest["complete"], false);
+    assert!(dir.path().join("out/summary.json").is_file());
+}
+
+#[test]
 fn one_invocation_leaves_nothing_when_it_is_killed() {
     if skipped("danki run killed") {
         return;
