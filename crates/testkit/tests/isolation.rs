@@ -12,7 +12,7 @@ def handler(event, context):
     tried = {}
     for kind, host, port in event.get('to', []):
         s = socket.socket(socket.AF_INET6 if ':' in host else socket.AF_INET, socket.SOCK_STREAM if kind == 'tcp' else socket.SOCK_DGRAM)
-        s.settimeout(0.7)
+        s.settimeout(0.4)
         begin = time.monotonic()
         try:
             s.connect((host, port))

@@ -130,7 +130,7 @@ fn nothing_runs_between_invocations() {
     let second = ticker.invoke(&json!({})).unwrap().json();
     let missed = second["before"].as_u64().unwrap() - first["after"].as_u64().unwrap();
     // 700 ticks had it run on; the way from the sleep to the freeze and from the thaw to the handler is a few.
-    assert!(missed < 200, "{missed} ticks in 700 ms of pause");
+    assert!(missed < 100, "{missed} ticks in 700 ms of pause");
     stop(lab);
 
     if skipped("no freezer") {
@@ -145,7 +145,7 @@ fn nothing_runs_between_invocations() {
     assert!(!eventually(Duration::from_millis(700), || false));
     let second = ticker.invoke(&json!({})).unwrap().json();
     let ticked = second["before"].as_u64().unwrap() - first["after"].as_u64().unwrap();
-    assert!(ticked > 200, "{ticked} ticks in 700 ms without a freezer");
+    assert!(ticked > 100, "{ticked} ticks in 700 ms without a freezer");
     stop(lab);
 }
 
