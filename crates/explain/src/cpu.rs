@@ -7,8 +7,7 @@
 //! back to where the CPU last advanced (the CPU time of *that* bucket came before the throttle).
 //!
 //! CPU time is booked late too: the kernel adds a running process's time at the scheduler's tick (4 ms at HZ=250) or when the
-//! process stops running. A bucket that shows more CPU time than it is long got some of it from before: what is too much is
-//! laid back over standstill that precedes it, at most as far as a tick reaches.
+//! process stops running. What a bucket has no room for was used up to [`TICK_NS`] before it.
 
 use crate::spans::span;
 use danki_record::{CpuSample, CpuSeries, Span};
@@ -37,56 +36,11 @@ pub(crate) fn buckets(series: &CpuSeries) -> Vec<Bucket> {
         used_ns: pair[1].usage_ns.saturating_sub(pair[0].usage_ns),
         booked_ns: pair[1].throttled_ns.saturating_sub(pair[0].throttled_ns),
     };
-    let booked: Vec<Bucket> = series.samples.windows(2).map(bucket).filter(|b| b.span.len_ns() > 0).collect();
-    lay_back(&booked)
+    series.samples.windows(2).map(bucket).filter(|b| b.span.len_ns() > 0).collect()
 }
 
-/// The longest tick of a common kernel (HZ=100); ours and Lambda's are shorter.
-const TICK_NS: u64 = 10_000_000;
-
-/// Moves CPU time that a bucket is too short for into the standstill before it. Amounts stay as they are.
-fn lay_back(booked: &[Bucket]) -> Vec<Bucket> {
-    let mut laid = Vec::with_capacity(booked.len());
-    let mut excess_ns = 0;
-    let mut reach_ns = 0;
-    for bucket in booked.iter().rev() {
-        let standstill = bucket.used_ns == 0;
-        if !standstill {
-            (excess_ns, reach_ns) = (bucket.used_ns - bucket.on_ns(), TICK_NS);
-        }
-        let moved = if standstill { excess_ns.min(bucket.span.len_ns()).min(reach_ns) } else { 0 };
-        if moved == 0 {
-            laid.push(*bucket);
-            continue;
-        }
-        // The bucket that ran after it keeps what does not fit anywhere: several CPUs were busy.
-        take_from_last_running(&mut laid, moved);
-        excess_ns -= moved;
-        reach_ns -= moved;
-        let cut = bucket.span.to_ns - moved;
-        laid.push(Bucket { span: span(cut, bucket.span.to_ns), used_ns: moved, booked_ns: 0 });
-        if cut > bucket.span.from_ns || bucket.booked_ns > 0 {
-            laid.push(Bucket {
-                span: span(bucket.span.from_ns, cut),
-                used_ns: 0,
-                booked_ns: bucket.booked_ns,
-            });
-        }
-        if bucket.booked_ns > 0 {
-            // A throttle ended here: nothing ran before its end.
-            excess_ns = 0;
-        }
-    }
-    laid.reverse();
-    laid
-}
-
-/// `laid` is in reverse order of time: its last element that used more than its length gave the time away.
-fn take_from_last_running(laid: &mut [Bucket], moved: u64) {
-    if let Some(giver) = laid.iter_mut().rev().find(|b| b.used_ns > b.span.len_ns()) {
-        giver.used_ns -= moved;
-    }
-}
+/// How late CPU time may be booked: the longest tick of a common kernel (HZ=100); ours and Lambda's are shorter.
+pub(crate) const TICK_NS: u64 = 10_000_000;
 
 /// When the env was throttled, in order of booking; spans may overlap (two CPUs booked one after the other).
 pub(crate) fn throttled(buckets: &[Bucket]) -> Vec<Span> {
@@ -116,31 +70,6 @@ mod tests {
         let series = CpuSeries { env: danki_model::EnvId(1), samples: samples.iter().map(sample).collect() };
         let spans: Vec<_> = throttled(&buckets(&series)).iter().map(|s| (s.from_ns, s.to_ns)).collect();
         assert_eq!(spans, expect);
-    }
-
-    #[test]
-    fn cpu_time_that_a_bucket_is_too_short_for_came_before_it() {
-        let check = |samples: &[(u64, u64, u64)], expect: &[(u64, u64, u64)]| {
-            let sample = |&(at_ns, usage_ns, throttled_ns): &(u64, u64, u64)| CpuSample {
-                at_ns,
-                usage_ns,
-                throttled_ns,
-            };
-            let series =
-                CpuSeries { env: danki_model::EnvId(1), samples: samples.iter().map(sample).collect() };
-            let laid: Vec<_> =
-                buckets(&series).iter().map(|b| (b.span.from_ns, b.span.to_ns, b.used_ns)).collect();
-            assert_eq!(laid, expect);
-        };
-        // 15 in a bucket of 10: 5 were used before, in what looked like standstill.
-        check(&[(0, 0, 0), (20, 0, 0), (30, 15, 0)], &[(0, 15, 0), (15, 20, 5), (20, 30, 10)]);
-        // No standstill before: two CPUs were busy.
-        check(&[(0, 0, 0), (10, 5, 0), (20, 20, 0)], &[(0, 10, 5), (10, 20, 15)]);
-        // A throttle ended in the bucket before: not further back than there.
-        check(
-            &[(0, 0, 0), (20, 0, 0), (24, 0, 9), (30, 20, 9)],
-            &[(0, 20, 0), (20, 20, 0), (20, 24, 4), (24, 30, 16)],
-        );
     }
 
     #[test]

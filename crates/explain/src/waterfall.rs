@@ -5,9 +5,10 @@
 //! 1. **Env wait, init, thaw**: the invocation's own spans.
 //! 2. **CPU throttled**: a runnable process was denied CPU, so nothing else could have helped (see `cpu` for where a
 //!    throttle is laid).
-//! 3. **CPU on**: the CPU time of each bucket between two samples, at most the bucket's length, placed first into
-//!    instants of the bucket that no network part claims, then into the rest. A bucket that reaches over the span's
-//!    edge counts with the share that lies inside.
+//! 3. **CPU on**: the CPU time of each bucket between two samples, placed first into instants of the bucket that no
+//!    network part claims, then into such instants right before it (CPU time is booked late, see `cpu`), then over
+//!    network parts of the bucket, at most its length in all. A bucket that reaches over the span's edge counts with
+//!    the share that lies inside.
 //! 4. **Service time**, **TLS** (established → handshake done), **TCP connect** (SYN → SYN-ACK), **DNS**,
 //!    **request on the wire** (packets in the link, and request sent → response delivered): in this order, so that
 //!    what an endpoint did is not charged to the wire.
@@ -196,15 +197,25 @@ impl Cutter {
             }
             self.include(Part::CpuOn, share(b.used_ns, *available, b.span.len_ns()));
             self.include(Part::CpuThrottled, share(b.booked_ns, *available, b.span.len_ns()));
-            let budget = share(b.on_ns(), *available, b.span.len_ns());
-            let spent = first_of(&quiet.within(b.span), budget);
-            for s in &spent {
-                quiet.take(*s);
-                self.claim(Part::CpuOn, *s);
-            }
-            for s in first_of(&self.free.within(b.span), budget - length(&spent)) {
-                self.claim(Part::CpuOn, s);
-            }
+            self.place_cpu(b, *available, &mut quiet);
+        }
+    }
+
+    /// CPU time goes to instants of its bucket that nothing else claims, then to such instants right before it (it was booked late), and
+    /// only then over network parts. More than one CPU's worth has no place.
+    fn place_cpu(&mut self, b: &Bucket, available: u64, quiet: &mut Instants) {
+        let used = share(b.used_ns, available, b.span.len_ns());
+        let inside = first_of(&quiet.within(b.span), used);
+        let before = span(b.span.from_ns.saturating_sub(cpu::TICK_NS), b.span.from_ns);
+        let before = last_of(&quiet.within(before), used - length(&inside));
+        for s in inside.iter().chain(&before) {
+            quiet.take(*s);
+            self.claim(Part::CpuOn, *s);
+        }
+        let budget = share(b.on_ns(), available, b.span.len_ns());
+        let over = budget.saturating_sub(length(&inside) + length(&before));
+        for s in first_of(&self.free.within(b.span), over) {
+            self.claim(Part::CpuOn, s);
         }
     }
 
@@ -244,6 +255,19 @@ fn first_of(spans: &[Span], mut budget: u64) -> Vec<Span> {
         budget -= len;
     }
     first
+}
+
+/// The latest instants of `spans`, `budget` ns of them.
+fn last_of(spans: &[Span], mut budget: u64) -> Vec<Span> {
+    let mut last = Vec::new();
+    for s in spans.iter().rev() {
+        let len = s.len_ns().min(budget);
+        if len > 0 {
+            last.push(span(s.to_ns - len, s.to_ns));
+        }
+        budget -= len;
+    }
+    last
 }
 
 /// `amount · inside / length`, without overflow.

@@ -40,7 +40,7 @@ fn the_worked_example() {
         (Part::CpuOn, 900 + 50 + 400 + 1_000 + 1_000),
         (Part::CpuThrottled, 16_600),
         (Part::Dns, 400),
-        (Part::TcpConnect, 600),
+        (Part::TcpConnect, 650),
         (Part::Tls, 1_490),
         (Part::RequestOnWire, 530),
         (Part::ServiceTime, 3_990),
