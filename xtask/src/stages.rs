@@ -73,8 +73,8 @@ const STAGES: &[Stage] = &[
     quick("client-reuse-python", &[DANKI, "bench", "experiments/client-reuse-python.toml", "--quick"]),
     quick("handshakes-python", &[DANKI, "bench", "experiments/handshakes-python.toml", "--quick"]),
     quick("idle-cutoff", &[DANKI, "bench", "experiments/idle-cutoff.toml", "--time-scale", "10", "--quick"]),
-    quick("throttle-lattice", &[DANKI, "bench", "experiments/throttle-lattice.toml", "--quick"]),
-    quick("memory-sizes", &[DANKI, "bench", "experiments/memory-sizes.toml", "--quick"]),
+    // throttle-lattice and memory-sizes measure shares to a few per cent, which a machine shared with others cannot promise at any
+    // moment: `make bench` runs them in full (`danki validate`).
     // Last: it fails if anything above left a process, cgroup, mount or TUN behind.
     stage("doctor", 1, Count::One, &[DANKI, "doctor"]),
     optional("fuzz", 15, FUZZ, &["fuzz/run", "10"]),
