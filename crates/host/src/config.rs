@@ -44,8 +44,6 @@ pub struct HostConfig {
     pub while_frozen: WhileFrozen,
     /// What a thawed runtime sees first. S0's stale socket in one of four dead connections suggests 0.25 (assumed).
     pub thaw_order: ThawOrder,
-    /// How long after the held packets the event follows, when they come first.
-    pub event_after_thaw: Duration,
     /// How long after the thaw held packets follow, when the event comes first: a runtime needs milliseconds from event to first request.
     pub network_after_event: Duration,
     /// On-demand init runs at one full vCPU whatever the memory size (published tables T2–T4: init is flat in memory).
@@ -81,7 +79,6 @@ impl Default for HostConfig {
             freezer: true,
             while_frozen: WhileFrozen::Hold,
             thaw_order: ThawOrder::Mixed(0.25),
-            event_after_thaw: Duration::from_millis(1),
             network_after_event: Duration::from_millis(10),
             init_boost: true,
             init_limit: Duration::from_secs(10),

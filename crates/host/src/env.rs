@@ -232,16 +232,13 @@ impl Env {
     }
 
     /// Held packets reach the env, then its processes go on: a socket that died meanwhile is noticed before the event comes.
-    pub async fn thaw_network_first(&mut self) -> Result<Option<Span>, Error> {
+    pub fn thaw_network_first(&mut self) -> Result<Option<Span>, Error> {
         if !std::mem::take(&mut self.frozen) {
             return Ok(None);
         }
         let from_ns = clock::monotonic_ns();
-        let packets = self.shared.link.release(self.id);
+        self.shared.link.release(self.id);
         self.sandbox.cgroup().thaw()?;
-        if packets > 0 {
-            tokio::time::sleep(self.shared.config.event_after_thaw).await;
-        }
         self.happened(EnvWhat::Thawed);
         Ok(Some(Span { from_ns, to_ns: clock::monotonic_ns() }))
     }
@@ -278,11 +275,11 @@ impl Env {
     /// Ends the env: its network card, its processes, its files.
     pub async fn end(self, reason: &str) {
         self.happened(EnvWhat::Ended { reason: reason.to_owned() });
-        self.session.stop();
         self.shared.link.detach(self.id);
-        let Env { sandbox, runtime, .. } = self;
+        // The session outlives the processes: a runtime whose `/next` broke off would complain in the log.
+        let Env { sandbox, session, runtime, .. } = self;
         let destroyed = tokio::task::spawn_blocking(move || sandbox.destroy()).await;
-        drop(runtime);
+        drop((session, runtime));
         destroyed.ok();
     }
 

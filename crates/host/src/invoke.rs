@@ -129,7 +129,7 @@ impl Drive<'_> {
             Action::Arm(Timer::Init) => self.init = Some(Instant::now() + self.env.shared.config.init_limit),
             Action::Arm(Timer::Invoke(_)) => self.invoke = Some(Instant::now() + self.timeout()),
             Action::InitEnded { phase, failure } => self.init_ended(phase, failure)?,
-            Action::Thaw => self.thaw().await?,
+            Action::Thaw => self.thaw()?,
             Action::Begin(request) => self.env.log.platform(&log::start(&request, log::LATEST)),
             Action::Deliver(request) => self.deliver(request).await?,
             Action::AnswerCaller(_, ending) => self.answer(ending),
@@ -193,12 +193,12 @@ impl Drive<'_> {
         Ok(())
     }
 
-    async fn thaw(&mut self) -> Result<(), Error> {
+    fn thaw(&mut self) -> Result<(), Error> {
         if self.env.event_first() {
             self.deferred_thaw = true;
             return Ok(());
         }
-        self.facts.thaw = self.env.thaw_network_first().await?;
+        self.facts.thaw = self.env.thaw_network_first()?;
         Ok(())
     }
 
