@@ -1,5 +1,5 @@
-//! What danki itself adds to a warm invocation: from dispatch to answer, for a function that returns its event.
-//! `cargo bench -p danki-testkit` (root). At 1,769 MB, one full vCPU, nothing is throttled; what is left is thaw, delivery, the
+//! What danki itself adds: to a cold start, from the decision to create an env to the runtime's `exec`; to a warm invocation, from
+//! dispatch to answer, for a function that returns its event. `cargo bench -p danki-testkit` (root). At 1,769 MB, one full vCPU, nothing is throttled; what is left is thaw, delivery, the
 //! runtime's own few lines, and the answer's way back.
 #![allow(
     clippy::print_stdout,
@@ -9,14 +9,21 @@
 )]
 
 use danki_model::MemoryMb;
+use danki_record::{EnvWhat, Event};
 use danki_stats::{Method, Sample};
 use danki_testkit::{Lab, Settings};
 use serde_json::json;
 
 const ROUNDS: usize = 2_000;
 const WARM_UP: usize = 100;
+const COLD: usize = 200;
 
 fn main() {
+    println!(
+        "decision to exec of the runtime, a whole env (sandbox, 512 MB /tmp, network card, resolver, Runtime API), ms"
+    );
+    println!("{:<22} {:>7} {:>7} {:>7} {:>7}", "", "p50", "p90", "p99", "max");
+    row("hello-provided, cold", creations());
     println!("warm echo, dispatch to answer, ms; {ROUNDS} invocations each, variants in turn");
     println!("load of the machine: {}", std::fs::read_to_string("/proc/loadavg").unwrap().trim());
     println!("{:<22} {:>7} {:>7} {:>7} {:>7}", "", "p50", "p90", "p99", "max");
@@ -35,6 +42,27 @@ fn main() {
         frozen.stop().unwrap();
         free.stop().unwrap();
     }
+}
+
+/// One env after the other; each is ended before the next is made.
+fn creations() -> Vec<f64> {
+    let lab = lab(true);
+    let function = lab.deploy(danki_testkit::function("hello-provided").unwrap()).unwrap();
+    for _ in 0..COLD {
+        function.invoke(&json!({})).unwrap();
+        function.expire().unwrap();
+    }
+    let mut decided = std::collections::HashMap::new();
+    let mut spans = Vec::new();
+    for event in lab.stop().unwrap().events {
+        let Event::Env(event) = event else { continue };
+        match event.what {
+            EnvWhat::Creating { .. } => _ = decided.insert(event.env, event.at_ns),
+            EnvWhat::Started => spans.push((event.at_ns - decided[&event.env]) as f64 / 1e6),
+            _ => {}
+        }
+    }
+    spans
 }
 
 fn lab(freezer: bool) -> Lab {

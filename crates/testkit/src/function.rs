@@ -8,6 +8,7 @@ use danki_record::Invocation;
 use danki_sys::clock;
 use serde_json::Value;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 /// A deployed function of a lab.
 pub struct Function<'lab> {
@@ -75,6 +76,15 @@ impl<'lab> Function<'lab> {
     /// Envs that exist now.
     pub fn envs(&self) -> usize {
         self.lab.function(self.number).envs()
+    }
+
+    /// Ends the envs that are idle.
+    ///
+    /// # Errors
+    /// They do not end in time.
+    pub fn expire(&self) -> Result<usize, Error> {
+        let function = self.lab.function(self.number);
+        self.lab.runtime.block_on(within("the end of idle envs", function.expire(Duration::ZERO)))
     }
 
     /// Ends all envs.
