@@ -30,14 +30,17 @@ const fixed = (bytes) => ({ bytes: () => bytes, learn: () => {} });
 let usPerByte = 0; // kept from invocation to invocation
 
 function tuned(cpuMs) {
-  const targets = [cpuMs].flat();
+  const targets = [cpuMs].flat().map((ms) => ms * 1000);
+  let targetUs = targets[0];
+  let owedUs = 0; // CPU that the iterations so far should have cost and did not
   return {
     bytes: (progress) => {
-      const target = targets[Math.min(targets.length - 1, Math.floor(progress * targets.length))];
-      return usPerByte ? Math.round((target * 1000) / usPerByte) : PUBLISHED_BYTES;
+      targetUs = targets[Math.min(targets.length - 1, Math.floor(progress * targets.length))];
+      return usPerByte ? Math.round((targetUs + owedUs / BATCH) / usPerByte) : PUBLISHED_BYTES;
     },
-    learn: (bytes, us) => {
+    learn: (bytes, us, iterations) => {
       usPerByte = usPerByte ? usPerByte + FORGET * (us / bytes - usPerByte) : us / bytes;
+      owedUs = Math.max(-targetUs, Math.min(targetUs, owedUs + iterations * targetUs - us));
     },
   };
 }
@@ -58,7 +61,7 @@ function burn(seconds, size, iterations = Infinity) {
     bytesOfBatch += bytes;
     if (wallUs.length % BATCH === 0) {
       const cpuAfter = cpuUsedUs();
-      size.learn(bytesOfBatch, cpuAfter - cpu);
+      size.learn(bytesOfBatch, cpuAfter - cpu, BATCH);
       cpuUs.push(cpuAfter - cpu);
       cpu = cpuAfter;
       bytesOfBatch = 0;

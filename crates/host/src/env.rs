@@ -189,8 +189,8 @@ impl Env {
 
     /// Did the kernel kill a process of this env for its memory since this was asked last?
     pub fn out_of_memory(&mut self) -> bool {
-        let kills = self.sandbox.cgroup().oom_kills();
-        std::mem::replace(&mut self.oom_kills, kills) < kills
+        let (kills, alarms) = (self.sandbox.cgroup().oom_kills(), self.sandbox.cgroup().oom_alarms());
+        std::mem::replace(&mut self.oom_kills, kills) < kills || alarms > 0
     }
 
     /// CPU as the memory size buys it, or one full vCPU.

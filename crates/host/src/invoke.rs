@@ -62,6 +62,8 @@ pub(crate) async fn serve(
     let sampler_env = env.id;
     env.shared.sampler.watch(sampler_env, env.cgroup());
     env.log.begin();
+    // Only what happens from here on counts for this invocation.
+    env.out_of_memory();
     let facts = Facts::new(arrival.dispatched_ns, created);
     let mut drive =
         Drive { env, arrival, facts, answer: Some(answer), deferred_thaw: false, init: None, invoke: None };

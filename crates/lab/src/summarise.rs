@@ -197,6 +197,7 @@ fn of_invocations(explained: Option<&Explained>) -> VariantSummary {
         handshakes_per_invocation: 0.0,
         throttled_ratio: share(all.iter().map(|(_, w)| ms(w.parts[Part::CpuThrottled])).sum()).min(1.0),
         cpu_share: share(all.iter().map(|(i, _)| i.cpu_us as f64 / 1e3).sum()),
+        unattributed_ratio: explained.map_or(0.0, Explained::unattributed),
         waterfall_ms: waterfall.into(),
     }
 }

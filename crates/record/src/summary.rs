@@ -74,6 +74,8 @@ pub struct VariantSummary {
     pub throttled_ratio: f64,
     /// CPU time used in all Durations, divided by them.
     pub cpu_share: f64,
+    /// Share of an invocation's span that nothing recorded explains: the median over the invocations.
+    pub unattributed_ratio: f64,
     /// Parts of the waterfall over the variant's invocations.
     pub waterfall_ms: BTreeMap<String, Quantiles>,
 }
@@ -194,6 +196,7 @@ mod tests {
             "/variants/0/connections/reused",
             "/variants/0/connections/tls_handshakes",
             "/variants/0/throttled_ratio",
+            "/variants/0/unattributed_ratio",
             "/expect/0/name",
             "/expect/0/published",
             "/expect/0/measured",
@@ -245,6 +248,7 @@ mod tests {
             handshakes_per_invocation: 0.0,
             throttled_ratio: 0.5,
             cpu_share: 0.07,
+            unattributed_ratio: 0.01,
             waterfall_ms: BTreeMap::new(),
         };
         let expectation = Expectation {

@@ -8,7 +8,7 @@
 
 mod support;
 
-use danki_sys::{Controller, ExitStatus, Sandbox, clock};
+use danki_sys::{Controller, ExitStatus, Sandbox, Version, clock};
 use support::*;
 
 const SPIN: &str = "while :; do :; done";
@@ -92,10 +92,12 @@ fn too_much_memory_is_counted_as_a_kill() {
     assert_eq!(status, ExitStatus::Code(0));
     let peak = sandbox.cgroup().memory_peak_bytes();
     assert!((8 << 20..32 << 20).contains(&peak), "{peak}");
-    assert_eq!(sandbox.cgroup().oom_kills(), 0);
+    assert_eq!((sandbox.cgroup().oom_kills(), sandbox.cgroup().oom_alarms()), (0, 0));
     let greedy = sh("head -c 500000000 /dev/zero | tail -c 500000000 > /dev/null");
     assert_eq!(output(&sandbox, &greedy).0, ExitStatus::Code(128 + 9));
     assert_eq!(sandbox.cgroup().oom_kills(), 1);
+    let announces = sandbox.cgroup().version(Controller::Memory) == Some(Version::V1);
+    assert_eq!((sandbox.cgroup().oom_alarms() > 0, sandbox.cgroup().oom_alarms()), (announces, 0));
     assert!(sandbox.cgroup().memory_peak_bytes() > 40 << 20);
     sandbox.cgroup().memory_reset_peak();
     assert!(sandbox.cgroup().memory_peak_bytes() < 40 << 20);

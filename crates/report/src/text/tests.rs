@@ -49,6 +49,7 @@ fn variant(name: &str, p50: f64, handshakes: u64) -> VariantSummary {
         handshakes_per_invocation: handshakes as f64 / 3.0,
         throttled_ratio: 0.42,
         cpu_share: 0.13,
+        unattributed_ratio: 0.01,
         waterfall_ms: BTreeMap::from([
             ("cpu_on".to_owned(), quantiles(3, p50 / 4.0)),
             ("cpu_throttled".to_owned(), quantiles(3, p50 / 2.0)),

@@ -7,11 +7,12 @@ use super::words::{self, Controller, QUOTA_MIN_US, Setting, Version};
 use crate::error::Trying;
 use crate::plan::CgroupPlan;
 use crate::{Error, wait};
+use rustix::event::{EventfdFlags, eventfd};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -31,6 +32,8 @@ struct Inner {
     branches: Vec<Branch>,
     cpu: CpuFiles,
     freezer: Option<Freezer>,
+    /// Version 1: counts the times that memory ran out.
+    oom_alarm: Option<OwnedFd>,
     /// Writing the period again would restart it.
     period_us: AtomicU64,
 }
@@ -40,6 +43,14 @@ struct Freezer {
     version: Version,
     set: File,
     state: File,
+}
+
+/// Registers an eventfd with the kernel; it lives as long as the eventfd does.
+fn oom_alarm(dir: &Path) -> io::Result<OwnedFd> {
+    let alarm = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+    let control = File::open(dir.join("memory.oom_control"))?;
+    fs::write(dir.join("cgroup.event_control"), format!("{} {}", alarm.as_raw_fd(), control.as_raw_fd()))?;
+    Ok(alarm)
 }
 
 impl EnvCgroup {
@@ -54,8 +65,12 @@ impl EnvCgroup {
             |wanted| branches.iter().find(|b| b.controller == wanted).map(|b| (b.version, b.dir.clone()));
         let cpu = CpuFiles::open(find);
         let freezer = find(Controller::Freezer).and_then(|(version, dir)| Freezer::open(version, dir).ok());
-        let env =
-            EnvCgroup { inner: Arc::new(Inner { branches, cpu, freezer, period_us: AtomicU64::new(0) }) };
+        let oom_alarm = match find(Controller::Memory) {
+            Some((Version::V1, dir)) => oom_alarm(&dir).ok(),
+            _ => None,
+        };
+        let period_us = AtomicU64::new(0);
+        let env = EnvCgroup { inner: Arc::new(Inner { branches, cpu, freezer, oom_alarm, period_us }) };
         match env.limit(plan) {
             Ok(()) => Ok(env),
             Err(error) => {
@@ -151,6 +166,15 @@ impl EnvCgroup {
     pub fn oom_kills(&self) -> u64 {
         let text = self.read(Controller::Memory, "memory.oom_control", "memory.events");
         text.and_then(|text| words::value(&text, "oom_kill")).unwrap_or(0)
+    }
+
+    /// How often memory has run out since this was asked last, as the kernel announces it (version 1, by eventfd): some milliseconds
+    /// before the process that is killed for it is gone, and before [`Self::oom_kills`] counts it. Always 0 with version 2.
+    pub fn oom_alarms(&self) -> u64 {
+        let mut count = [0; 8];
+        let alarm = self.inner.oom_alarm.as_ref();
+        let read = alarm.and_then(|alarm| rustix::io::read(alarm, &mut count).ok());
+        if read == Some(count.len()) { u64::from_ne_bytes(count) } else { 0 }
     }
 
     /// Processes in the env (threads not counted).
