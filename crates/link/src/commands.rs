@@ -54,18 +54,16 @@ impl Worker {
         let (_, dropped) = self.router.detach(env)?;
         self.stats.dropped_bound += dropped as u64;
         self.ledger.end_env(env, clock::monotonic_ns(), &mut self.events);
+        self.waiting.remove(&port);
         let tun = self.tuns.remove(&port)?;
         self.poller.remove(tun.as_fd());
         Some(tun)
     }
 
-    /// What the env has sent by now is on its way; after that nothing passes its edge.
+    /// What the env has sent by now is on its way; after that nothing passes its edge but what `held` lets pass.
     fn hold(&mut self, env: EnvId) {
         let Some(port) = self.router.port(env).filter(|port| !self.router.is_held(*port)) else { return };
         self.drain_env(port);
-        if let Some(tun) = self.tuns.get(&port) {
-            self.poller.remove(tun.as_fd());
-        }
         self.router.hold(port);
     }
 
@@ -76,10 +74,8 @@ impl Worker {
         let now_ns = clock::monotonic_ns();
         self.router.release_at(port, now_ns, now_ns + after.as_nanos() as u64);
         while !self.deliver() {}
-        if let Some(tun) = self.tuns.get(&port)
-            && let Err(error) = self.poller.add_env(port.0, tun.as_fd())
-        {
-            self.caveat(format!("{env} is cut off: {error}"));
+        for data in self.waiting.remove(&port).into_iter().flatten() {
+            self.take_up(port, &data);
         }
         (self.stats.held - before) as usize
     }

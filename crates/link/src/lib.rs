@@ -14,6 +14,7 @@ mod config;
 mod connection;
 mod error;
 mod handle;
+mod held;
 mod lane;
 mod ledger;
 mod margin;

@@ -18,6 +18,8 @@ pub struct Stats {
     pub dropped_bound: u64,
     /// Packets to a held env dropped at the bound.
     pub held_overflow: u64,
+    /// Bare acknowledgments that reached an env while it was held.
+    pub passed_while_held: u64,
     /// Packets delivered late because their env was held.
     pub held: u64,
     /// Writes that the kernel could not take at once and that were tried again.

@@ -1,5 +1,6 @@
 //! How the link's thread moves packets between TUNs and queues.
 
+use crate::held;
 use crate::ledger::Sight;
 use crate::packet::{Direction, Packet, Segment, parse_packet};
 use crate::router::{Due, PortId, Refusal};
@@ -129,9 +130,12 @@ impl Worker {
         }
     }
 
-    fn take_up(&mut self, port: PortId, data: &[u8]) {
+    pub(crate) fn take_up(&mut self, port: PortId, data: &[u8]) {
         let now_ns = clock::monotonic_ns();
         let bytes = data.get(self.header..).unwrap_or_default();
+        if self.router.is_held(port) && !held::passes(bytes) {
+            return self.keep(port, data);
+        }
         if let Some(capture) = &mut self.capture {
             capture.packet(now_ns + self.epoch_offset_ns, bytes.to_vec(), 0);
         }
@@ -147,6 +151,9 @@ impl Worker {
         let now_ns = clock::monotonic_ns();
         let packet = parse_packet(data.get(self.header..).unwrap_or_default());
         match packet.map(|packet| (packet, self.router.destination(&packet))) {
+            Ok((packet, Some(port))) if self.router.is_held(port) && held::is_bare(&packet) => {
+                self.pass_down(port, data);
+            }
             Ok((packet, Some(port))) => {
                 self.enter(now_ns, port, Direction::Down, packet.source, &packet, data);
             }

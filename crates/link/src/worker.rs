@@ -17,7 +17,7 @@ use danki_model::ConnId;
 use danki_record::{Event, Recorder};
 use danki_sys::clock;
 use hdrhistogram::Histogram;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -39,6 +39,10 @@ pub(crate) struct Worker {
     pub router: Router<Parcel>,
     pub ledger: Ledger,
     pub tuns: HashMap<PortId, OwnedFd>,
+    /// What held envs have sent meanwhile, in order; see `held`.
+    pub waiting: HashMap<PortId, VecDeque<Vec<u8>>>,
+    /// Packets of one held env that may wait.
+    pub hold_bound_packets: usize,
     pub region: OwnedFd,
     pub poller: Poller,
     pub stats: Stats,
@@ -70,6 +74,8 @@ impl Worker {
             router: Router::new(config),
             ledger: Ledger::default(),
             tuns: HashMap::new(),
+            waiting: HashMap::new(),
+            hold_bound_packets: config.hold_bound_packets,
             region,
             poller,
             stats: Stats::default(),

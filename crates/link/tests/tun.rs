@@ -146,6 +146,34 @@ fn the_ledger_knows_reuse_and_a_fin_that_waited_for_a_held_env() {
 }
 
 /// 8 MiB there and back, through whatever lies between.
+#[test]
+fn a_freeze_longer_than_all_keep_alive_probes_is_survived() {
+    use rustix::net::sockopt::{set_socket_keepalive, set_tcp_keepcnt, set_tcp_keepidle, set_tcp_keepintvl};
+    let Some(rig) = Rig::try_new(rtt(1000), "keep-alive") else { return };
+    let server = serve(&rig, echo);
+    let (done, is_done) = channel();
+    let (client, go) = in_env(&rig, move |mut stream, gone| {
+        set_socket_keepalive(&stream, true).unwrap();
+        set_tcp_keepidle(&stream, Duration::from_secs(1)).unwrap();
+        set_tcp_keepintvl(&stream, Duration::from_secs(1)).unwrap();
+        set_tcp_keepcnt(&stream, 1).unwrap();
+        exchange(&mut stream, b"first");
+        done.send(()).unwrap();
+        gone.recv_timeout(PATIENCE).unwrap();
+        exchange(&mut stream, b"again");
+    });
+    is_done.recv_timeout(PATIENCE).unwrap();
+    rig.link.handle().hold(ENV);
+    std::thread::park_timeout(Duration::from_millis(3_500)); // one probe after 1 s, given up at 2 s
+    rig.link.handle().release(ENV);
+    go.send(()).unwrap();
+    client.join().unwrap();
+    server.join().unwrap();
+    let (stats, events) = rig.stop();
+    assert!(stats.passed_while_held > 0);
+    assert_eq!((connections(&events).len(), connections(&events)[0].retransmits), (1, 0));
+}
+
 fn bulk(config: Config, what: &str) -> Option<(danki_link::Stats, Connection)> {
     let rig = Rig::try_new(config, what)?;
     let server = serve(&rig, echo);

@@ -253,7 +253,7 @@ impl EnvCgroup {
     }
 }
 
-fn make(dir: &std::path::Path) -> io::Result<()> {
+fn make(dir: &Path) -> io::Result<()> {
     match fs::create_dir(dir) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => Ok(()),
         other => other,
