@@ -121,7 +121,7 @@ impl LinkHandle {
     }
 
     /// Returns when it is in effect: what the env has sent by now is on its way, and from now on nothing is taken from it or
-    /// delivered to it. Packets to it wait, in order. Holding a held or unknown env changes nothing.
+    /// delivered to it but bare acknowledgments, so that no keep-alive timer ends its connections. All else waits, in order. Holding a held or unknown env changes nothing.
     pub fn hold(&self, env: EnvId) {
         self.confirm(self.call(DEADLINE, |ack| Command::Hold { env, ack }));
     }

@@ -3,7 +3,7 @@
 //! Each packet is stamped when it comes in, held for half the round trip of its path, and written to the other side, by one thread
 //! that does nothing else. From what passes an env's edge it keeps a ledger of TCP connections ([`danki_record::Connection`]), notes
 //! when packets were under way ([`danki_record::Flight`]) and, if asked, captures all of it. A frozen env is *held*: nothing passes
-//! its edge, as if its whole virtual machine were paused. There is no other way out: what is not for the region is dropped and counted.
+//! its edge that a process could notice (bare acknowledgments do, see `held`), as if its whole virtual machine were paused. There is no other way out: what is not for the region is dropped and counted.
 //!
 //! Parts: [`parse_packet`] reads headers; [`Router`] decides where and when (pure); [`Ledger`] keeps the books (pure); the rest moves
 //! bytes. `netem` is not needed. Round-trip times are exact to the thread's lateness, which [`Stats`] reports.
