@@ -6,6 +6,9 @@ use crate::{Error, HostConfig};
 use danki_model::{FunctionSpec, Runtime};
 use std::path::{Path, PathBuf};
 
+/// The account that functions believe to be in: AWS's own documentation example.
+const ACCOUNT: &str = "123456789012";
+
 /// A function that envs can be made of.
 #[derive(Clone, Debug)]
 pub struct Deployed {
@@ -13,6 +16,8 @@ pub struct Deployed {
     pub spec: FunctionSpec,
     /// The variant that this is the function of.
     pub variant: String,
+    /// Which version of the function: `$LATEST` or a number.
+    pub version: String,
     /// Absent for `provided`.
     pub interpreter: Option<Interpreter>,
     /// CPU time per period, µs.
@@ -23,7 +28,12 @@ pub struct Deployed {
 
 impl Deployed {
     /// Checks and finds. Errors name the function, the value and what would be right.
-    pub fn new(spec: FunctionSpec, variant: &str, config: &HostConfig) -> Result<Deployed, Error> {
+    pub fn new(
+        spec: FunctionSpec,
+        variant: &str,
+        version: &str,
+        config: &HostConfig,
+    ) -> Result<Deployed, Error> {
         if let Some(problem) = spec.validate().into_iter().next() {
             return Err(bad(&spec, problem.to_string()));
         }
@@ -32,7 +42,13 @@ impl Deployed {
         let quota_us = config.cpu_model.quota_us(spec.memory).map_err(|e| bad(&spec, e.to_string()))?;
         let interpreter = interpreter::find(spec.runtime, &config.search_path)?;
         let bundled_roots = roots(&spec, interpreter.as_ref());
-        Ok(Deployed { spec, variant: variant.to_owned(), interpreter, quota_us, bundled_roots })
+        let (variant, version) = (variant.to_owned(), version.to_owned());
+        Ok(Deployed { spec, variant, version, interpreter, quota_us, bundled_roots })
+    }
+
+    /// The function's ARN, without a version.
+    pub fn arn(&self) -> String {
+        format!("arn:aws:lambda:{}:{ACCOUNT}:function:{}", self.spec.region, self.spec.name)
     }
 }
 
@@ -117,6 +133,7 @@ mod tests {
             ephemeral_mb: 512,
             environment: Default::default(),
             region: "us-east-1".to_owned(),
+            logging: danki_model::Logging::default(),
         }
     }
 

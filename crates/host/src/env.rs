@@ -5,7 +5,7 @@ use crate::log::{Capture, Log};
 use crate::shared::Shared;
 use crate::{Error, ThawOrder, WhileFrozen, plan};
 use danki_model::lifecycle::Lifecycle;
-use danki_model::{EnvId, InitializationType};
+use danki_model::{EnvId, InitializationType, limits};
 use danki_record::{EnvEvent, EnvWhat, Event, Span};
 use danki_runtime_api::{Events, Limits, RuntimeEvent, Session};
 use danki_sys::{ExitStatus, ProcessPlan, Sandbox, SandboxEvent, clock};
@@ -37,6 +37,10 @@ pub(crate) struct Env {
     pub idle_since_ns: u64,
     pub session: Session,
     pub lifecycle: Lifecycle,
+    /// Why it exists.
+    pub initialization: InitializationType,
+    /// Init Duration of an init that no invocation waited for; the next REPORT tells it.
+    pub init_untold_ms: Option<f64>,
     rng: SmallRng,
     sandbox: Sandbox,
     /// Readable when a process has exited; a socket only so that tokio can wait for it.
@@ -64,8 +68,12 @@ pub(crate) enum Happening {
 
 impl Env {
     /// Creates the sandbox, its network card, resolver and Runtime API. No process of the function runs yet.
-    pub async fn create(shared: Arc<Shared>, function: Arc<Deployed>) -> Result<Env, Error> {
-        let id = shared.next_env();
+    pub async fn create(
+        shared: Arc<Shared>,
+        function: Arc<Deployed>,
+        id: EnvId,
+        initialization: InitializationType,
+    ) -> Result<Env, Error> {
         let log = Log::new(id, shared.recorder.clone());
         let env_plan = plan::env_plan(&shared, &function, id);
         let address = plan::address(id);
@@ -91,6 +99,8 @@ impl Env {
             idle_since_ns: clock::monotonic_ns(),
             session,
             lifecycle: Lifecycle::new(),
+            initialization,
+            init_untold_ms: None,
             rng,
             sandbox,
             exits,
@@ -103,8 +113,8 @@ impl Env {
     }
 
     /// Executes the runtime's process.
-    pub fn start_runtime(&mut self, initialization: InitializationType) -> Result<(), Error> {
-        let process: ProcessPlan = plan::process(&self.shared, &self.function, self.id, initialization);
+    pub fn start_runtime(&mut self) -> Result<(), Error> {
+        let process: ProcessPlan = plan::process(&self.shared, &self.function, self.id, self.initialization);
         let spawned = block_in_place(|| self.sandbox.spawn(&process))?;
         let capture = Capture::start(self.log.clone(), spawned.stdout, spawned.stderr)?;
         self.runtime = Some(Runtime { inner_pid: spawned.inner_pid, capture });
@@ -198,6 +208,16 @@ impl Env {
         let function = &self.function;
         let quota = if boost { self.shared.boosted_quota_us(function) } else { function.quota_us };
         Ok(self.sandbox.cgroup().set_cpu_quota(Some(quota), danki_model::PERIOD_US)?)
+    }
+
+    /// How long an init may take that no invocation's timeout bounds.
+    pub fn init_limit(&self) -> Duration {
+        match self.initialization {
+            InitializationType::OnDemand => self.shared.config.init_limit,
+            InitializationType::ProvisionedConcurrency => {
+                Duration::from_millis(limits::provisioned_init_limit_ms(self.function.spec.timeout_ms))
+            }
+        }
     }
 
     /// Counters of the env's CPU, memory and processes.

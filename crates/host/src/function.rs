@@ -18,7 +18,7 @@ use std::time::Duration;
 use tokio::sync::{Notify, oneshot, watch};
 
 /// An invocation as the caller wants it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Call {
     /// The event.
     pub payload: Bytes,
@@ -26,6 +26,23 @@ pub struct Call {
     pub index: u32,
     /// When the schedule wanted it sent, ns of the monotonic clock.
     pub intended_ns: u64,
+    /// What the caller says of itself.
+    pub caller: Caller,
+}
+
+/// What an invocation's caller says besides the event; all of it may be absent.
+#[derive(Clone, Debug, Default)]
+pub struct Caller {
+    /// The id it has already: retries of an asynchronous invocation keep theirs.
+    pub request_id: Option<RequestId>,
+    /// The ARN that was invoked, with its qualifier; the function's own if absent.
+    pub function_arn: Option<String>,
+    /// `X-Amzn-Trace-Id`; one that is not sampled if absent.
+    pub trace_id: Option<String>,
+    /// The client context, JSON.
+    pub client_context: Option<String>,
+    /// The Cognito identity, JSON.
+    pub cognito_identity: Option<String>,
 }
 
 /// An invocation under way: the answer comes first, the outcome when the env is free again.
@@ -95,7 +112,8 @@ impl Function {
         let (answer_to, answer) = oneshot::channel();
         let (mut outcome_to, outcome) = oneshot::channel();
         let inner = Arc::clone(&self.inner);
-        let arrival = Arrival { request_id: inner.next_request_id(), call, dispatched_ns };
+        let request_id = call.caller.request_id.clone().unwrap_or_else(|| inner.next_request_id());
+        let arrival = Arrival { request_id, call, dispatched_ns };
         tokio::spawn(async move {
             let mut retired = inner.retired.subscribe();
             let outcome = {
@@ -194,9 +212,12 @@ impl Inner {
     }
 
     async fn create(&self, dispatched_ns: u64) -> Result<(Env, Option<Span>), Error> {
-        let created = Env::create(Arc::clone(&self.shared), Arc::clone(&self.deployed)).await;
+        let initialization = InitializationType::OnDemand;
+        let id = self.shared.next_env();
+        let created =
+            Env::create(Arc::clone(&self.shared), Arc::clone(&self.deployed), id, initialization).await;
         let env = created.inspect_err(|_| self.one_gone())?;
-        let what = EnvWhat::Creating { initialization: InitializationType::OnDemand };
+        let what = EnvWhat::Creating { initialization };
         let variant = self.deployed.variant.clone();
         self.shared.recorder.record(Event::Env(EnvEvent {
             at_ns: dispatched_ns,

@@ -64,9 +64,9 @@ pub(crate) async fn serve(
     env.log.begin();
     // Only what happens from here on counts for this invocation.
     env.out_of_memory();
-    let facts = Facts::new(arrival.dispatched_ns, created);
-    let mut drive =
-        Drive { env, arrival, facts, answer: Some(answer), deferred_thaw: false, init: None, invoke: None };
+    let mut facts = Facts::new(arrival.dispatched_ns, created);
+    facts.init_ms = env.init_untold_ms.take();
+    let mut drive = Drive::new(env, arrival, facts, Some(answer));
     let driven = drive.run(created.is_some(), abandoned).await;
     let facts = drive.facts;
     let arrival = drive.arrival;
@@ -79,7 +79,28 @@ pub(crate) async fn serve(
     Ok(Outcome { invocation, payload, function_error, log_tail: env.log.tail() })
 }
 
-/// An invocation under way on its env.
+/// Initialises a new env that no invocation waits for, and freezes it. Tells why its init failed, if it did. An error means that the
+/// env is unusable.
+pub(crate) async fn prepare(
+    env: &mut Env,
+    abandoned: Pin<&mut (dyn Future<Output = ()> + Send)>,
+) -> Result<Option<Failure>, Error> {
+    env.shared.sampler.watch(env.id, env.cgroup());
+    env.log.begin();
+    let dispatched_ns = clock::monotonic_ns();
+    let arrival = Arrival { request_id: RequestId::from_bits(0), call: Call::default(), dispatched_ns };
+    let mut drive = Drive::new(env, arrival, Facts::new(dispatched_ns, None), None);
+    drive.ahead = true;
+    let driven = drive.run(true, abandoned).await;
+    let (failure, init_ms) = (drive.init_failure, drive.facts.init_ms);
+    let series = env.shared.sampler.unwatch(env.id);
+    env.shared.recorder.record(Event::Cpu(series));
+    driven?;
+    env.init_untold_ms = init_ms;
+    Ok(failure)
+}
+
+/// An invocation under way on its env, or the init of an env that none waits for.
 struct Drive<'a> {
     env: &'a mut Env,
     arrival: Arrival,
@@ -89,9 +110,32 @@ struct Drive<'a> {
     deferred_thaw: bool,
     init: Option<Instant>,
     invoke: Option<Instant>,
+    /// No invocation: the env is initialised and rests.
+    ahead: bool,
+    init_failure: Option<Failure>,
 }
 
-impl Drive<'_> {
+impl<'a> Drive<'a> {
+    fn new(
+        env: &'a mut Env,
+        arrival: Arrival,
+        facts: Facts,
+        answer: Option<oneshot::Sender<Answer>>,
+    ) -> Drive<'a> {
+        let (init, invoke) = (None, None);
+        Drive {
+            env,
+            arrival,
+            facts,
+            answer,
+            deferred_thaw: false,
+            init,
+            invoke,
+            ahead: false,
+            init_failure: None,
+        }
+    }
+
     /// Dispatches, then turns what happens into actions until the invocation is reported and the env rests.
     async fn run(
         &mut self,
@@ -104,7 +148,9 @@ impl Drive<'_> {
             (false, State::Down) => Start::Suppressed,
             (false, _) => Start::Warm,
         };
-        actions.extend(self.env.lifecycle.step(Input::Dispatch(self.arrival.request_id.clone())));
+        if !self.ahead {
+            actions.extend(self.env.lifecycle.step(Input::Dispatch(self.arrival.request_id.clone())));
+        }
         if fresh {
             actions.extend(self.env.lifecycle.step(Input::Created));
         }
@@ -113,7 +159,7 @@ impl Drive<'_> {
                 let input = self.perform(action).await?;
                 actions.extend(input.into_iter().flat_map(|input| self.env.lifecycle.step(input)));
             }
-            if self.facts.reported {
+            if self.facts.reported || self.ahead && self.env.lifecycle.is_free() {
                 return Ok(());
             }
             let input = tokio::select! {
@@ -128,11 +174,13 @@ impl Drive<'_> {
     async fn perform(&mut self, action: Action) -> Result<Option<Input>, Error> {
         match action {
             Action::StartRuntime(phase) => return self.start_runtime(phase),
-            Action::Arm(Timer::Init) => self.init = Some(Instant::now() + self.env.shared.config.init_limit),
+            Action::Arm(Timer::Init) => self.init = Some(Instant::now() + self.env.init_limit()),
             Action::Arm(Timer::Invoke(_)) => self.invoke = Some(Instant::now() + self.timeout()),
             Action::InitEnded { phase, failure } => self.init_ended(phase, failure)?,
             Action::Thaw => self.thaw()?,
-            Action::Begin(request) => self.env.log.platform(&log::start(&request, log::LATEST)),
+            Action::Begin(request) => {
+                self.env.log.platform(&log::start(&request, &self.env.function.version))
+            }
             Action::Deliver(request) => self.deliver(request).await?,
             Action::AnswerCaller(_, ending) => self.answer(ending),
             Action::Kill => {
@@ -152,14 +200,16 @@ impl Drive<'_> {
     }
 
     fn start_runtime(&mut self, phase: Phase) -> Result<Option<Input>, Error> {
-        self.env.set_boost(phase == Phase::Init)?;
+        // Provisioned environments were seen to initialise at the speed of their memory size (M. Hart, 2019).
+        let on_demand = self.env.initialization == InitializationType::OnDemand;
+        self.env.set_boost(phase == Phase::Init && on_demand)?;
         let (version, arn) = log::runtime_version(self.env.function.spec.runtime);
         self.env.log.platform(&log::init_start(&version, &arn));
         self.facts.init_started_ns = Some(clock::monotonic_ns());
         if phase == Phase::Invoke {
             self.facts.begin(clock::monotonic_ns());
         }
-        match self.env.start_runtime(InitializationType::OnDemand) {
+        match self.env.start_runtime() {
             Ok(()) => Ok(None),
             Err(Error::Sys(danki_sys::Error::Exec { .. })) => Ok(Some(Input::ProcessExited(Exit::Code(127)))),
             Err(other) => Err(other),
@@ -175,6 +225,7 @@ impl Drive<'_> {
         if phase == Phase::Init {
             self.env.set_boost(false)?;
         }
+        self.init_failure = failure;
         if let Some(failure) = failure {
             let status = self.facts.failure_status(failure);
             self.env.log.platform(&log::init_report(init_ms, phase, &status));
@@ -207,15 +258,16 @@ impl Drive<'_> {
     async fn deliver(&mut self, request_id: RequestId) -> Result<(), Error> {
         self.facts.begin(clock::monotonic_ns());
         self.facts.at_delivery = Some(self.env.cgroup().cpu());
-        let spec = &self.env.function.spec;
+        let call = self.arrival.call.clone();
+        let trace_id = call.caller.trace_id.unwrap_or_else(|| self.env.next_trace_id());
         let invoke = Invoke {
             request_id,
-            deadline_epoch_ms: clock::epoch_ns() / 1_000_000 + spec.timeout_ms,
-            function_arn: format!("arn:aws:lambda:{}:123456789012:function:{}", spec.region, spec.name),
-            trace_id: Some(self.env.next_trace_id()),
-            client_context: None,
-            cognito_identity: None,
-            payload: self.arrival.call.payload.clone(),
+            deadline_epoch_ms: clock::epoch_ns() / 1_000_000 + self.env.function.spec.timeout_ms,
+            function_arn: call.caller.function_arn.unwrap_or_else(|| self.env.function.arn()),
+            trace_id: Some(trace_id),
+            client_context: call.caller.client_context,
+            cognito_identity: call.caller.cognito_identity,
+            payload: call.payload,
         };
         self.env.session.deliver(invoke)?;
         if std::mem::take(&mut self.deferred_thaw) {

@@ -21,7 +21,7 @@ mod shared;
 pub use config::{DnsServer, HostConfig, ThawOrder, WhileFrozen};
 pub use deployed::Deployed;
 pub use error::Error;
-pub use function::{Call, Function, Pending};
+pub use function::{Call, Caller, Function, Pending};
 pub use interpreter::{Interpreter, find as find_interpreter, version_caveat};
 pub use invoke::{Answer, Outcome};
 
@@ -74,7 +74,7 @@ impl Host {
 
     /// Makes a function ready. Nothing runs until it is invoked.
     pub fn deploy(&self, spec: FunctionSpec, variant: &str) -> Result<Function, Error> {
-        let deployed = Deployed::new(spec, variant, &self.shared.config)?;
+        let deployed = Deployed::new(spec, variant, danki_model::log::LATEST, &self.shared.config)?;
         let caveat = deployed.interpreter.as_ref().and_then(|i| version_caveat(deployed.spec.runtime, i));
         caveat.into_iter().for_each(|text| self.shared.caveat(text));
         let function = Function::new(Arc::clone(&self.shared), deployed);

@@ -191,7 +191,7 @@ pub fn process(
     initialization: InitializationType,
 ) -> ProcessPlan {
     let spec = &function.spec;
-    let (version, log_stream) = (danki_model::log::LATEST.to_owned(), shared.log_stream(env));
+    let (version, log_stream) = (function.version.clone(), shared.log_stream(env, &function.version));
     let identity = environment::Identity { version, log_stream, initialization };
     let mut variables = environment::process_environment(spec, &identity);
     if let Runtime::NodeJs(_) = spec.runtime {
@@ -254,12 +254,14 @@ mod tests {
             ephemeral_mb: 512,
             environment: Default::default(),
             region: "us-east-1".to_owned(),
+            logging: danki_model::Logging::default(),
         };
         let bundled_roots = vec!["/var/task/certifi/cacert.pem".into()];
         Deployed {
             quota_us: spec.memory.quota_us(),
             spec,
             variant: "v".to_owned(),
+            version: danki_model::log::LATEST.to_owned(),
             interpreter,
             bundled_roots,
         }

@@ -46,9 +46,9 @@ impl Shared {
     }
 
     /// The log stream of an env; the same run and seed give the same name but for the date.
-    pub fn log_stream(&self, env: EnvId) -> String {
+    pub fn log_stream(&self, env: EnvId, version: &str) -> String {
         let bits = (u128::from(self.config.seed) << 64) | u128::from(env.0);
-        danki_model::log::stream_name(clock::epoch_ns() / 1_000_000, danki_model::log::LATEST, bits)
+        danki_model::log::stream_name(clock::epoch_ns() / 1_000_000, version, bits)
     }
 
     /// Records a sentence that readers of the results must know, once.

@@ -5,6 +5,12 @@ use std::ops::RangeInclusive;
 /// Time limit of an on-demand init in ms, from sandbox start to the runtime's first `/next` (§3.1, AWS docs).
 pub const INIT_LIMIT_MS: u64 = 10_000;
 
+/// Time limit in ms of an init that provisioned concurrency asked for (§3.1, AWS docs: 130 s or the function's timeout, whichever is
+/// longer).
+pub fn provisioned_init_limit_ms(timeout_ms: u64) -> u64 {
+    timeout_ms.max(130_000)
+}
+
 /// Largest synchronous request payload in bytes (§7.3, AWS docs and recorded 413 text).
 pub const REQUEST_BYTES: usize = 6 * 1024 * 1024;
 

@@ -60,6 +60,7 @@ impl<'lab> Function<'lab> {
             payload: Bytes::from(serde_json::to_vec(event)?),
             index: self.sent.fetch_add(1, Ordering::Relaxed),
             intended_ns: clock::monotonic_ns(),
+            ..Call::default()
         };
         Ok(Pending { lab: self.lab, pending: self.lab.function(self.number).begin(call)? })
     }

@@ -33,6 +33,7 @@ pub async fn drive(
                 payload: Bytes::from(experiment.variants[fire.variant].event.as_str().to_owned()),
                 index: before[fire.variant] + fire.index,
                 intended_ns: fire.intended_ns,
+                ..Call::default()
             };
             tally.fired(fire);
             invoke(functions[fire.variant].clone(), call, Arc::clone(tally), failing.clone())
