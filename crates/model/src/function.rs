@@ -1,6 +1,6 @@
 //! What a user says about a function.
 
-use crate::MemoryMb;
+use crate::{Logging, MemoryMb};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -30,6 +30,9 @@ pub struct FunctionSpec {
     pub environment: BTreeMap<String, String>,
     /// AWS region the function believes to be in.
     pub region: String,
+    /// Log format and levels.
+    #[serde(default)]
+    pub logging: Logging,
 }
 
 /// The language runtime of a function.
@@ -90,10 +93,11 @@ impl fmt::Display for Runtime {
 }
 
 /// Value of `AWS_LAMBDA_INITIALIZATION_TYPE`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum InitializationType {
     /// Created because an invocation needed an env.
+    #[default]
     OnDemand,
     /// Created ahead, by provisioned concurrency: no CPU boost, up to 15 min.
     ProvisionedConcurrency,
@@ -126,6 +130,7 @@ pub(crate) mod tests {
             ephemeral_mb: 512,
             environment: BTreeMap::new(),
             region: "ap-northeast-1".to_owned(),
+            logging: Logging::default(),
         }
     }
 

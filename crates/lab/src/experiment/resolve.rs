@@ -223,6 +223,7 @@ impl Resolver<'_> {
             ephemeral_mb: keys.ephemeral_mb.unwrap_or(EPHEMERAL_MB),
             environment: keys.environment,
             region: region.to_owned(),
+            logging: danki_model::Logging::default(),
         };
         match spec.validate().into_iter().next() {
             None => Ok(spec),
