@@ -155,6 +155,7 @@ impl Facts {
             variant: env.function.variant.clone(),
             index: arrival.call.index,
             env: env.id,
+            initialization: env.initialization,
             start: self.start,
             intended_ns: arrival.call.intended_ns,
             dispatched_ns: arrival.dispatched_ns,

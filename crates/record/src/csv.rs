@@ -6,11 +6,12 @@
 use crate::{Connection, Invocation, Start, Status};
 
 /// Columns of `invocations.csv` before those of the waterfall.
-pub const INVOCATION_COLUMNS: [&str; 22] = [
+pub const INVOCATION_COLUMNS: [&str; 23] = [
     "variant",
     "index",
     "request_id",
     "env",
+    "initialization",
     "start",
     "status",
     "error_type",
@@ -92,6 +93,7 @@ pub fn invocation_fields(i: &Invocation, run_start_ns: u64) -> Vec<String> {
         i.index.to_string(),
         i.request_id.0.clone(),
         i.env.0.to_string(),
+        i.initialization.as_str().to_owned(),
         start.to_owned(),
         status.to_owned(),
         error_type.to_owned(),

@@ -148,6 +148,9 @@ pub struct Invocation {
     pub index: u32,
     /// The env that served it.
     pub env: EnvId,
+    /// Why that env exists.
+    #[serde(default)]
+    pub initialization: InitializationType,
     /// How it found its env.
     pub start: Start,
     /// When the load's schedule wanted it sent.

@@ -9,6 +9,7 @@ pub fn invocation() -> Invocation {
         variant: "on".to_owned(),
         index: 0,
         env: EnvId(1),
+        initialization: Default::default(),
         start: Start::Warm,
         intended_ns: 1_000_000,
         dispatched_ns: 1_200_000,

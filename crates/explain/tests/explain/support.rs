@@ -25,6 +25,7 @@ pub fn invocation(variant: &str, index: u32, from: u64, to: u64) -> Invocation {
         variant: variant.to_owned(),
         index,
         env: ENV,
+        initialization: Default::default(),
         start: Start::Warm,
         intended_ns: from * 1_000,
         dispatched_ns: from * 1_000,

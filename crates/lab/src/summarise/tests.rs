@@ -26,6 +26,7 @@ fn invocation(index: u32, at_ms: u64, status: Status) -> Event {
         variant: "on".to_owned(),
         index,
         env: EnvId(1),
+        initialization: Default::default(),
         start: if index == 0 { Start::Cold } else { Start::Warm },
         intended_ns: (at_ms - 1) * MS,
         dispatched_ns: at_ms * MS,

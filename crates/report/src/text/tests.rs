@@ -66,6 +66,7 @@ fn row(variant: &str, index: u32, start: Start, port: u16, new_connection: bool)
             variant: variant.to_owned(),
             index,
             env: EnvId(1),
+            initialization: Default::default(),
             start,
             intended_ns: at,
             dispatched_ns: at,
