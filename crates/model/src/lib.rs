@@ -7,6 +7,7 @@
 pub mod assumptions;
 pub mod billing;
 pub mod cpu;
+pub mod crew;
 pub mod environment;
 mod function;
 mod ids;
@@ -16,6 +17,7 @@ pub mod log;
 mod logging;
 mod memory;
 pub mod platform_error;
+pub mod shutdown;
 pub mod time;
 mod validate;
 

@@ -13,159 +13,19 @@
 //! Sources: `lambda-platform.md` §1.5, §1.7, §2.7, §3 (AWS's own RAPID source and docs); order of log lines as in
 //! published logs (INIT_REPORT, START, error, END, REPORT).
 //!
+//! Extensions (`lambda-platform.md` §2): external ones start before the runtime, which starts when all of them have registered. An init
+//! ends when the runtime and every extension have asked for an event, an invocation when the runtime and those that got its event have.
+//! A process that ends ends both; so the work that an extension does after the answer is part of the invocation.
+//!
 //! The driver performs the actions in order and feeds what happens back. Facts that no longer matter (a timer that
 //! fires late, an exit during a reset) are ignored here, so the driver need not cancel anything to be correct.
 
-use crate::{Exit, RequestId};
+mod words;
 
-/// Which kind of initialisation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Phase {
-    /// The init phase of a new env: CPU boost, own time limit.
-    Init,
-    /// Inside an invocation, after a failure: no boost, the function's timeout.
-    Invoke,
-}
+pub use words::{Action, EndReason, Ending, ExtensionFault, Failure, Input, Phase, State, Timer};
 
-/// Where the env is in its life.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
-    /// The sandbox is being made.
-    Creating,
-    /// The runtime starts and loads the function.
-    Initializing {
-        /// Which kind of init.
-        phase: Phase,
-    },
-    /// Frozen, the runtime waits in `/next`.
-    Idle,
-    /// An event was delivered.
-    Busy {
-        /// The invocation.
-        request: RequestId,
-        /// What the caller was told, once it was.
-        answered: Option<Ending>,
-    },
-    /// Processes are being killed.
-    Resetting,
-    /// No process runs, `/tmp` is kept; the next dispatch initialises again.
-    Down,
-    /// Gone.
-    Ended,
-}
-
-/// A fact that the driver reports.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Input {
-    /// The sandbox exists.
-    Created,
-    /// An invocation is placed on this env. Legal in any state; refused if the env has one already or is ending.
-    Dispatch(RequestId),
-    /// The runtime asked for the next event.
-    NextRequested,
-    /// The runtime posted a response.
-    Response(RequestId),
-    /// The runtime posted an error, or the Runtime API made one of a response that is too large.
-    Error(RequestId),
-    /// The runtime posted to `/init/error`.
-    InitError,
-    /// The runtime's process ended.
-    ProcessExited(Exit),
-    /// The kernel killed a process of the env for lack of memory (report it before the exit it causes).
-    OutOfMemory,
-    /// [`Timer::Init`] fired.
-    InitTimeout,
-    /// [`Timer::Invoke`] fired.
-    InvokeTimeout(RequestId),
-    /// After [`Action::Kill`]: nothing of it runs any more.
-    ProcessesGone,
-    /// The env has been idle for its whole idle lifetime.
-    IdleExpired,
-    /// End it as soon as it has nothing to do.
-    Retire,
-    /// The sandbox cannot be made, is broken or must go at once.
-    SandboxFailed,
-}
-
-/// Why something did not come to its regular end.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// `/init/error` was posted; its body is the payload.
-    InitError,
-    /// The runtime's process ended.
-    Exit(Exit),
-    /// The memory limit was hit.
-    OutOfMemory,
-    /// A time limit passed.
-    Timeout,
-    /// The sandbox itself failed.
-    Sandbox,
-}
-
-/// How an invocation ended.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Ending {
-    /// With the posted response.
-    Response,
-    /// With the posted error.
-    FunctionError,
-    /// The platform ended it; the payload is [`crate::platform_error::payload`].
-    Failed(Failure),
-}
-
-/// Why an env is destroyed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum EndReason {
-    /// Idle for too long.
-    Spindown,
-    /// Asked to retire.
-    Retired,
-    /// The sandbox failed.
-    Failure,
-}
-
-/// A clock that the driver starts.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Timer {
-    /// [`crate::limits::INIT_LIMIT_MS`], then [`Input::InitTimeout`].
-    Init,
-    /// The function's timeout, then [`Input::InvokeTimeout`].
-    Invoke(RequestId),
-}
-
-/// What the driver does, in this order.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Action {
-    /// Start the runtime's process (with the CPU boost only in [`Phase::Init`]).
-    StartRuntime(Phase),
-    /// Start a clock.
-    Arm(Timer),
-    /// Init ended; on failure write INIT_REPORT.
-    InitEnded {
-        /// Which kind of init.
-        phase: Phase,
-        /// Why it failed, if it did.
-        failure: Option<Failure>,
-    },
-    /// Stop all processes and hold the env's network.
-    Freeze,
-    /// Let processes run and held packets go.
-    Thaw,
-    /// Write START.
-    Begin(RequestId),
-    /// Answer `/next` with the event.
-    Deliver(RequestId),
-    /// Give the caller its answer.
-    AnswerCaller(RequestId, Ending),
-    /// Kill all processes, keep the sandbox; then [`Input::ProcessesGone`].
-    Kill,
-    /// Write END and REPORT.
-    Report(RequestId, Ending),
-    /// This env does not take the invocation: place it elsewhere.
-    Refuse(RequestId),
-    /// Remove the env.
-    Destroy(EndReason),
-}
+use crate::RequestId;
+use crate::crew::{Crew, Registration};
 
 /// One env's state. See the module's header for the machine.
 #[derive(Clone, Debug)]
@@ -173,6 +33,12 @@ pub struct Lifecycle {
     state: State,
     waiting: Option<RequestId>,
     retiring: bool,
+    crew: Crew,
+    /// The runtime's process was started.
+    runtime_started: bool,
+    /// The runtime waits in `/next`.
+    runtime_waits: bool,
+    fault: Option<ExtensionFault>,
 }
 
 impl Default for Lifecycle {
@@ -182,9 +48,27 @@ impl Default for Lifecycle {
 }
 
 impl Lifecycle {
-    /// An env whose sandbox is about to be made.
+    /// An env whose sandbox is about to be made, without extensions.
     pub fn new() -> Self {
-        Lifecycle { state: State::Creating, waiting: None, retiring: false }
+        Lifecycle::with_extensions(0)
+    }
+
+    /// An env with so many external extensions.
+    pub fn with_extensions(externals: usize) -> Self {
+        Lifecycle {
+            state: State::Creating,
+            waiting: None,
+            retiring: false,
+            crew: Crew::expecting(externals),
+            runtime_started: false,
+            runtime_waits: false,
+            fault: None,
+        }
+    }
+
+    /// Its extensions.
+    pub fn crew(&self) -> &Crew {
+        &self.crew
     }
 
     /// Where it is.
@@ -211,7 +95,23 @@ impl Lifecycle {
             (Input::Response(request), _) => self.posted(request, Ending::Response),
             (Input::Error(request), _) => self.posted(request, Ending::FunctionError),
             (Input::InitError, State::Initializing { phase }) => self.init_failed(*phase, Failure::InitError),
-            (Input::ProcessExited(exit), _) => self.failed(Failure::Exit(exit)),
+            (Input::ProcessExited(exit), _) => match self.fault {
+                Some(fault) => self.failed(Failure::Extension(fault, exit)),
+                None => self.failed(Failure::Exit(exit)),
+            },
+            (Input::ExtensionRegistered(extension), _) => self.registered(extension),
+            (Input::ExtensionNext(id), _) => {
+                self.crew.asked(id);
+                self.settle()
+            }
+            (Input::ExtensionFault(fault), _) => {
+                self.fault.get_or_insert(fault);
+                Vec::new()
+            }
+            (Input::ExtensionExited(exit), _) => {
+                self.failed(Failure::Extension(self.fault.unwrap_or(ExtensionFault::Crash), exit))
+            }
+            (Input::ExtensionNotLaunched, _) => self.failed(Failure::ExtensionLaunch),
             (Input::OutOfMemory, _) => self.failed(Failure::OutOfMemory),
             (Input::InitTimeout, State::Initializing { phase: Phase::Init }) => {
                 self.init_failed(Phase::Init, Failure::Timeout)
@@ -253,7 +153,26 @@ impl Lifecycle {
             (Phase::Invoke, Some(request)) => Timer::Invoke(request.clone()),
             _ => Timer::Init,
         };
-        vec![Action::Arm(timer), Action::StartRuntime(phase)]
+        (self.runtime_started, self.runtime_waits, self.fault) = (false, false, None);
+        let first = match self.crew.externals() {
+            0 => self.start_runtime(phase),
+            _ => Action::StartExtensions(phase),
+        };
+        vec![Action::Arm(timer), first]
+    }
+
+    fn start_runtime(&mut self, phase: Phase) -> Action {
+        self.runtime_started = true;
+        Action::StartRuntime(phase)
+    }
+
+    fn registered(&mut self, extension: Registration) -> Vec<Action> {
+        let State::Initializing { phase } = self.state else { return Vec::new() };
+        self.crew.register(extension);
+        match !self.runtime_started && self.crew.all_registered() {
+            true => vec![self.start_runtime(phase)],
+            false => Vec::new(),
+        }
     }
 
     /// `arm` is false when the invocation's clock already runs: a suppressed init is part of its time.
@@ -263,12 +182,27 @@ impl Lifecycle {
             actions.push(Action::Arm(Timer::Invoke(request.clone())));
         }
         actions.extend([Action::Begin(request.clone()), Action::Deliver(request.clone())]);
+        self.runtime_waits = false;
+        self.crew.invoke();
         self.state = State::Busy { request, answered: None };
         actions
     }
 
     /// While an event is unanswered, the Runtime API repeats it by itself; that is no step of the env's life.
     fn next_requested(&mut self) -> Vec<Action> {
+        match self.state {
+            State::Initializing { .. } => self.runtime_waits = self.runtime_started,
+            State::Busy { answered: Some(_), .. } => self.runtime_waits = true,
+            _ => return Vec::new(),
+        }
+        self.settle()
+    }
+
+    /// Somebody began to wait: if everybody does, an init or an invocation is over.
+    fn settle(&mut self) -> Vec<Action> {
+        if !self.runtime_waits || !self.crew.all_wait() {
+            return Vec::new();
+        }
         match self.state.clone() {
             State::Initializing { phase } => {
                 let mut actions = vec![Action::InitEnded { phase, failure: None }];
@@ -366,6 +300,7 @@ impl Lifecycle {
 
     fn reset_done(&mut self) -> Vec<Action> {
         self.state = State::Down;
+        self.crew.reset();
         match (&self.waiting, self.retiring) {
             (Some(_), _) => self.start(Phase::Invoke),
             (None, true) => self.end(EndReason::Retired),

@@ -4,7 +4,7 @@
 //! the order of keys is part of what was recorded: platform errors put `errorType` first, the size error puts
 //! `errorMessage` first.
 
-use crate::lifecycle::Failure;
+use crate::lifecycle::{ExtensionFault, Failure};
 use crate::{RequestId, limits};
 use std::fmt;
 
@@ -44,6 +44,10 @@ pub fn error_type(failure: Failure) -> Option<&'static str> {
     match failure {
         Failure::InitError => None,
         Failure::Exit(_) => Some("Runtime.ExitError"),
+        Failure::Extension(ExtensionFault::Crash, _) => Some("Extension.Crash"),
+        Failure::Extension(ExtensionFault::InitError, _) => Some("Extension.InitError"),
+        Failure::Extension(ExtensionFault::ExitError, _) => Some("Extension.ExitError"),
+        Failure::ExtensionLaunch => Some("Extension.LaunchError"),
         Failure::OutOfMemory => Some("Runtime.OutOfMemory"),
         Failure::Timeout => Some("Sandbox.Timedout"),
         Failure::Sandbox => Some("Sandbox.Failure"),
@@ -58,6 +62,10 @@ pub fn message(failure: Failure, timeout_ms: u64) -> Option<String> {
         Failure::InitError => None,
         Failure::Exit(Exit::Code(0)) => Some("Runtime exited without providing a reason".to_owned()),
         Failure::Exit(exit) => Some(format!("Runtime exited with error: {exit}")),
+        // As AWS's source words an extension's end.
+        Failure::Extension(_, Exit::Code(0)) => Some("exit code 0".to_owned()),
+        Failure::Extension(_, exit) => Some(exit.to_string()),
+        Failure::ExtensionLaunch => Some("an extension could not be started".to_owned()),
         Failure::OutOfMemory => Some(format!("Runtime exited with error: {}", Exit::Signal(9))),
         Failure::Timeout => Some(timed_out(timeout_ms)),
         Failure::Sandbox => Some("The execution environment failed".to_owned()),

@@ -1,6 +1,9 @@
 //! The env's state machine: the paths by name, then every promise under arbitrary facts.
 
-use danki_model::lifecycle::{Action, EndReason, Ending, Failure, Input, Lifecycle, Phase, State, Timer};
+use danki_model::crew::{ExtensionId, ExtensionKind, Registration};
+use danki_model::lifecycle::{
+    Action, EndReason, Ending, ExtensionFault, Failure, Input, Lifecycle, Phase, State, Timer,
+};
 use danki_model::{Exit, RequestId};
 use proptest::prelude::*;
 use std::collections::BTreeMap;
@@ -138,6 +141,7 @@ fn a_crash_while_frozen_or_after_the_answer_is_not_the_callers() {
 struct Observer {
     frozen: bool,
     runs: bool,
+    crew: bool,
     ready: bool,
     failed: bool,
     destroyed: bool,
@@ -152,6 +156,11 @@ impl Observer {
         let refused = matches!(action, Action::Refuse(_));
         assert!(!self.destroyed || refused, "{action:?} after the end");
         match action {
+            Action::StartExtensions(phase) => {
+                assert!(!self.runs && !self.frozen && !self.crew);
+                assert_eq!(*phase == Phase::Invoke, self.failed, "suppressed init after a failure only");
+                self.crew = true;
+            }
             Action::StartRuntime(phase) => {
                 assert!(!self.runs && !self.frozen);
                 assert_eq!(*phase == Phase::Invoke, self.failed, "suppressed init after a failure only");
@@ -181,8 +190,8 @@ impl Observer {
                 *self.answers.entry(request.clone()).or_default() += 1;
             }
             Action::Kill => {
-                assert!(self.runs && !self.frozen);
-                (self.runs, self.ready, self.failed) = (false, false, true);
+                assert!((self.runs || self.crew) && !self.frozen);
+                (self.runs, self.crew, self.ready, self.failed) = (false, false, false, true);
             }
             Action::Report(request, _) => {
                 self.in_flight = None;
@@ -193,6 +202,14 @@ impl Observer {
             Action::Arm(_) => {}
         }
     }
+}
+
+/// Two external ones are expected in half of all runs; the third is internal.
+fn extension() -> impl Strategy<Value = Registration> {
+    (0_u32..3, any::<bool>(), any::<bool>()).prop_map(|(n, invoke, shutdown)| {
+        let kind = if n < 2 { ExtensionKind::External } else { ExtensionKind::Internal };
+        Registration { id: ExtensionId(n), kind, invoke, shutdown }
+    })
 }
 
 fn inputs() -> impl Strategy<Value = Vec<Input>> {
@@ -213,6 +230,11 @@ fn inputs() -> impl Strategy<Value = Vec<Input>> {
         1 => Just(Input::IdleExpired),
         1 => Just(Input::Retire),
         1 => Just(Input::SandboxFailed),
+        3 => extension().prop_map(Input::ExtensionRegistered),
+        6 => (0_u32..3).prop_map(|n| Input::ExtensionNext(ExtensionId(n))),
+        1 => Just(Input::ExtensionFault(ExtensionFault::InitError)),
+        1 => (0..3).prop_map(|code| Input::ExtensionExited(Exit::Code(code))),
+        1 => Just(Input::ExtensionNotLaunched),
     ];
     prop::collection::vec(one, 0..80)
 }
@@ -236,8 +258,9 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn promises_hold_whatever_happens(inputs in inputs()) {
-        let (mut env, mut seen, mut dispatched) = (Lifecycle::new(), Observer::default(), 0);
+    fn promises_hold_whatever_happens(inputs in inputs(), extensions in any::<bool>()) {
+        let env = Lifecycle::with_extensions(if extensions { 2 } else { 0 });
+        let (mut env, mut seen, mut dispatched) = (env, Observer::default(), 0);
         // Most sequences would be over early: endings are only taken in the last quarter.
         let last = inputs.len() * 3 / 4;
         for (n, input) in inputs.into_iter().enumerate() {
