@@ -1,9 +1,10 @@
 //! A deployed function and its environments: which one serves an invocation, and when one is created or ended.
 
 use crate::Error;
+use crate::answer::{Answer, Wants};
 use crate::deployed::Deployed;
 use crate::env::Env;
-use crate::invoke::{self, Answer, Arrival, Outcome};
+use crate::invoke::{self, Arrival, Outcome};
 use crate::shared::Shared;
 use bytes::Bytes;
 use danki_model::{InitializationType, RequestId};
@@ -28,6 +29,8 @@ pub struct Call {
     pub intended_ns: u64,
     /// What the caller says of itself.
     pub caller: Caller,
+    /// How the caller takes the answer.
+    pub wants: Wants,
 }
 
 /// What an invocation's caller says besides the event; all of it may be absent.

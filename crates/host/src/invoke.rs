@@ -1,6 +1,7 @@
 //! Drives an env through one invocation: `model::lifecycle` decides, this performs and reports back.
 
 use crate::Error;
+use crate::answer::Answer;
 use crate::env::{Env, Happening};
 use crate::facts::Facts;
 use crate::function::Call;
@@ -18,17 +19,6 @@ use tokio::time::Instant;
 
 /// Writing an event to a socket buffer takes microseconds; a frozen runtime that has no `/next` pending gets it later.
 const HAND_OVER: Duration = Duration::from_millis(5);
-
-/// What the caller gets.
-#[derive(Clone, Debug)]
-pub struct Answer {
-    /// The response, or the error's payload.
-    pub payload: Bytes,
-    /// `Unhandled` when the function or the platform failed.
-    pub function_error: Option<String>,
-    /// When it was there, ns of the monotonic clock.
-    pub responded_ns: u64,
-}
 
 /// A finished invocation.
 #[derive(Clone, Debug)]
@@ -173,7 +163,7 @@ impl<'a> Drive<'a> {
 
     async fn perform(&mut self, action: Action) -> Result<Option<Input>, Error> {
         match action {
-            Action::StartRuntime(phase) => return self.start_runtime(phase),
+            Action::StartExtensions(phase) | Action::StartRuntime(phase) => return self.start_runtime(phase),
             Action::Arm(Timer::Init) => self.init = Some(Instant::now() + self.env.init_limit()),
             Action::Arm(Timer::Invoke(_)) => self.invoke = Some(Instant::now() + self.timeout()),
             Action::InitEnded { phase, failure } => self.init_ended(phase, failure)?,
@@ -339,6 +329,8 @@ impl<'a> Drive<'a> {
             payload: self.facts.payload.clone(),
             function_error: self.facts.function_error(),
             responded_ns: self.facts.responded_ns,
+            content_type: None,
+            stream: None,
         };
         if let Some(to) = self.answer.take() {
             to.send(answer).ok();

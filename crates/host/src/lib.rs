@@ -4,6 +4,7 @@
 //! (`sys`), a Runtime API session (`runtime-api`) and a network card (`link`), which are created, frozen, thawed, reset and ended together.
 //! The order of these is the whole point of this crate; `env` holds the parts, `invoke` the order.
 
+mod answer;
 mod config;
 mod deployed;
 mod env;
@@ -14,16 +15,19 @@ mod function;
 mod interpreter;
 mod invoke;
 mod log;
+mod logs;
 mod plan;
 mod sampler;
 mod shared;
 
+pub use answer::{Answer, AnswerStream, StreamEnd, Wants};
 pub use config::{DnsServer, HostConfig, ThawOrder, WhileFrozen};
 pub use deployed::Deployed;
 pub use error::Error;
 pub use function::{Call, Caller, Function, Pending};
 pub use interpreter::{Interpreter, find as find_interpreter, version_caveat};
-pub use invoke::{Answer, Outcome};
+pub use invoke::Outcome;
+pub use logs::{LogKind, LogNews, LogRecord, LogSubscription};
 
 use danki_link::LinkHandle;
 use danki_model::FunctionSpec;
@@ -55,8 +59,19 @@ impl Host {
         let sampler = sampler::Sampler::start(config.cpu_sample_interval);
         let (envs, functions, caveats) = (AtomicU32::new(0), AtomicU32::new(0), Mutex::new(BTreeSet::new()));
         let ttl = config.idle_ttl.div_f64(config.time_scale);
-        let shared =
-            shared::Shared { config, keeper, link, recorder, dns, files, sampler, envs, functions, caveats };
+        let shared = shared::Shared {
+            config,
+            keeper,
+            link,
+            recorder,
+            dns,
+            files,
+            sampler,
+            envs,
+            functions,
+            caveats,
+            logs: logs::LogHub::new(),
+        };
         let shared = Arc::new(shared);
         if !shared.files.has_system_bundle {
             shared
@@ -80,6 +95,11 @@ impl Host {
         let function = Function::new(Arc::clone(&self.shared), deployed);
         lock(&self.functions).push(function.clone());
         Ok(function)
+    }
+
+    /// All log lines of all functions, from now on.
+    pub fn logs(&self) -> LogSubscription {
+        self.shared.logs.subscribe()
     }
 
     /// Ends all envs; those still busy after 15 s go with the keeper.

@@ -2,6 +2,7 @@
 
 use crate::deployed::Deployed;
 use crate::files::SharedFiles;
+use crate::logs::LogHub;
 use crate::sampler::Sampler;
 use crate::{DnsServer, HostConfig};
 use danki_link::LinkHandle;
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     pub functions: AtomicU32,
     /// Sentences already recorded: a caveat that holds for every env is said once.
     pub caveats: Mutex<BTreeSet<String>>,
+    /// Who else reads the log lines.
+    pub logs: LogHub,
 }
 
 impl Shared {
