@@ -41,6 +41,8 @@ pub(crate) enum Order {
     Spawn(ProcessPlan),
     /// Send a signal to every process but pid 1; SIGKILL is answered when all are gone.
     Kill { signal: i32 },
+    /// Send a signal to the process group of one process that danki has asked for, if it still runs.
+    Signal { pid: i32, signal: i32 },
 }
 
 /// Keeper or pid 1 → danki, on the control socket.

@@ -228,6 +228,16 @@ impl Sandbox {
         }
     }
 
+    /// Sends a signal to one process of the env and its process group; says whether it still ran. The env must not be frozen.
+    ///
+    /// # Errors
+    /// The env is gone.
+    pub fn signal(&self, inner_pid: i32, signal: i32) -> Result<bool, Error> {
+        let order = Order::Signal { pid: inner_pid, signal };
+        let reply = self.ask(&order, &[], "signal a process")?.body;
+        Ok(matches!(reply, Reply::Killed { left: true }))
+    }
+
     fn ask(
         &self,
         order: &Order,

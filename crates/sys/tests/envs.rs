@@ -225,3 +225,21 @@ fn a_fork_bomb_is_contained_and_killed() {
     assert_eq!(sandbox.cgroup().process_count(), 0);
     assert_eq!(output(&sandbox, &sh("echo lives")).1, "lives\n");
 }
+
+#[test]
+fn a_signal_reaches_one_process_and_its_group() {
+    if !is_root("envs") {
+        return;
+    }
+    let keeper = keeper("signal");
+    let sandbox = keeper.create(&plan(1)).unwrap();
+    let sleeper = || sandbox.spawn(&sh("sleep 1000 & wait")).unwrap();
+    let (first, second) = (sleeper(), sleeper());
+    assert!(eventually(PATIENCE, || sandbox.cgroup().process_count() == 4));
+    assert!(sandbox.signal(first.inner_pid, 15).unwrap());
+    assert!(eventually(PATIENCE, || sandbox.cgroup().process_count() == 2));
+    assert!(!sandbox.signal(first.inner_pid, 15).unwrap(), "it is no more");
+    assert!(!sandbox.signal(1, 9).unwrap(), "not one of ours");
+    assert!(sandbox.signal(second.inner_pid, 9).unwrap());
+    assert!(eventually(PATIENCE, || sandbox.cgroup().process_count() == 0));
+}

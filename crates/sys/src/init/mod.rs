@@ -102,6 +102,12 @@ fn build(
     Ok(Some((Context { plan, rlimits, doors, cgroup, unprivileged: caller.is_some() }, made, caveats)))
 }
 
+/// Every process starts a session of its own, so that its group is numbered as it is.
+fn signal_group(pid: i32, signal: i32) -> bool {
+    let sent = Pid::from_raw(pid).zip(Signal::from_named_raw(signal));
+    sent.is_some_and(|(group, signal)| rustix::process::kill_process_group(group, signal).is_ok())
+}
+
 struct Serving<'a> {
     control: &'a OwnedFd,
     events: &'a OwnedFd,
@@ -153,6 +159,10 @@ impl Serving<'_> {
             Order::Kill { signal } => {
                 let left = self.kill(signal);
                 message::send(self.control, &Reply::Killed { left }, &[])
+            }
+            Order::Signal { pid, signal } => {
+                let sent = self.started.contains(&pid) && signal_group(pid, signal);
+                message::send(self.control, &Reply::Killed { left: sent }, &[])
             }
             Order::Plan { .. } | Order::Parts { .. } => Err(io::ErrorKind::InvalidData.into()),
         }
