@@ -2,7 +2,7 @@
 //! Input: lines of events.jsonl; lines that are not events are left out.
 #![no_main]
 
-use danki_explain::{Facts, by_variant, findings, waterfall};
+use danki_explain::{Context, Facts, by_variant, findings, waterfall};
 use danki_record::Event;
 use libfuzzer_sys::fuzz_target;
 
@@ -15,7 +15,7 @@ fuzz_target!(|text: &str| {
             assert_eq!(waterfall(invocation, &facts).total(), span);
         }
     }
-    for finding in findings(&facts, &by_variant(&facts)) {
+    for finding in findings(&facts, &by_variant(&facts), &Context::default()) {
         assert!(!finding.text.is_empty());
     }
 });

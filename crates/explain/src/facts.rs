@@ -1,7 +1,7 @@
 //! Events of a run, grouped by env and joined: a request belongs to the connection that had its client address at its
 //! time (ports are reused), a call to the invocation of its env that was open when the endpoint read it.
 
-use danki_model::{ConnId, EnvId};
+use danki_model::{ConnId, EnvId, InitializationType};
 use danki_record::{
     Connection, CpuSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Invocation, Request, Span,
 };
@@ -30,6 +30,10 @@ pub struct EnvFacts {
     pub cpu: Vec<CpuSeries>,
     /// Init phases that ended, on the caller's path or not.
     pub inits: Vec<Span>,
+    /// The variant it belongs to, if that was recorded.
+    pub variant: Option<String>,
+    /// Why it was created, if that was recorded.
+    pub initialization: Option<InitializationType>,
 }
 
 /// A run's facts.
@@ -70,10 +74,9 @@ impl Facts {
                 Event::Connection(connection) => facts.add_connection(connection),
                 Event::Flight(Flight { conn, span, .. }) => flights.entry(*conn).or_default().push(*span),
                 Event::Request(request) => requests.push(request.clone()),
-                Event::Env(EnvEvent { env, what: EnvWhat::InitDone { span, .. }, .. }) => {
-                    facts.env(*env).inits.push(*span);
-                }
-                Event::Env(_) | Event::Log(_) | Event::Caveat { .. } => {}
+                Event::Env(event) => facts.add_env(event),
+                // Logs, caveats and what newer producers record say nothing about where time went.
+                _ => {}
             }
         }
         facts.invocations.sort_by_key(|i| (i.dispatched_ns, i.env));
@@ -91,6 +94,16 @@ impl Facts {
 
     fn env(&mut self, env: EnvId) -> &mut EnvFacts {
         self.envs.entry(env).or_default()
+    }
+
+    fn add_env(&mut self, event: &EnvEvent) {
+        let env = self.env(event.env);
+        env.variant = Some(event.variant.clone());
+        match &event.what {
+            EnvWhat::InitDone { span, .. } => env.inits.push(*span),
+            EnvWhat::Creating { initialization } => env.initialization = Some(*initialization),
+            _ => {}
+        }
     }
 
     fn add_cpu(&mut self, mut series: CpuSeries) {

@@ -1,77 +1,213 @@
-//! Plain sentences, each with the numbers it stands on.
+//! Causes, one file each: plain sentences with the numbers they stand on, and what would change it.
+//!
+//! A cause that cannot be told from another one says so and lowers its confidence. Nothing is said of a variant whose facts
+//! are too few for it; how few, is a constant in the cause's file.
 
-mod connections;
-mod start;
+mod cause;
+mod cold;
+mod cpu;
+mod dns;
+mod errors;
+mod faults;
+mod idle;
+mod init;
+mod lazy;
+mod machine;
+mod memory;
+mod post_response;
+mod provisioned;
+mod refused;
+mod reuse;
+mod secrets;
+mod service;
+mod stale;
+mod statistics;
+mod timeouts;
+mod tls;
 
-use crate::{Facts, Variant};
-use danki_model::RequestId;
+pub use cause::Cause;
+
+use crate::context::{Context, Setting};
+use crate::{Call, Facts, Variant};
+use danki_model::billing::Architecture;
+use danki_model::{ConnId, RequestId};
+use danki_record::{Confidence, Level, Remedy};
 use serde::Serialize;
 
-/// What kind of thing was found. Closed: a reader can act on each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum FindingKind {
-    /// About one new connection per invocation: no keep-alive, or a client made in the handler.
-    ConnectionPerInvocation,
-    /// About one new connection per call, several calls per invocation: the client is made anew for each call.
-    ClientRecreated,
-    /// Nearly all calls used a connection that was there.
-    ConnectionsKept,
-    /// Endpoints closed connections that had been idle.
-    ClosedWhileIdle,
-    /// A good part of the time the quota held the function back.
-    Throttled,
-    /// Invocations that waited for an env to initialise.
-    ColdStarts,
-}
-
 /// A number behind a sentence.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Evidence {
     /// What it is, e.g. `new_call_median`.
-    pub name: &'static str,
+    pub name: String,
     /// The number.
     pub value: f64,
     /// Its unit: `ms`, `s`, `ratio`, `1` for counts.
     pub unit: &'static str,
 }
 
-/// One sentence.
+/// Something that was found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Finding {
     /// What kind.
-    pub kind: FindingKind,
-    /// Which variant.
-    pub variant: String,
-    /// The sentence, complete with its numbers.
+    pub cause: Cause,
+    /// Which variant; none: the run.
+    pub variant: Option<String>,
+    /// One or two sentences, complete with their numbers.
     pub text: String,
     /// The numbers.
     pub evidence: Vec<Evidence>,
     /// Invocations to look at, at most [`EXAMPLES`].
     pub examples: Vec<RequestId>,
+    /// Connections to look at, at most [`EXAMPLES`].
+    pub connections: Vec<ConnId>,
+    /// Share of the variant's time, 0 to 1.
+    pub share: Option<f64>,
+    /// How sure it is.
+    pub confidence: Confidence,
+    /// What would change it.
+    pub remedy: Option<Remedy>,
 }
 
 /// Most examples that a finding names.
 pub const EXAMPLES: usize = 3;
 
-/// All findings, by variant.
-pub fn findings(facts: &Facts, variants: &[Variant]) -> Vec<Finding> {
-    variants
-        .iter()
-        .flat_map(|variant| {
-            let mut found: Vec<Finding> = start::cold_starts(variant).into_iter().collect();
-            found.extend(start::throttled(variant));
-            found.extend(connections::use_of_connections(variant, variants));
-            found.extend(connections::closed_while_idle(facts, variant));
-            found
-        })
-        .collect()
+/// What every cause looks at.
+pub(crate) struct Look<'a> {
+    pub(crate) facts: &'a Facts,
+    pub(crate) variant: &'a Variant,
+    pub(crate) all: &'a [Variant],
+    pub(crate) context: &'a Context,
 }
 
-fn evidence(name: &'static str, value: f64, unit: &'static str) -> Evidence {
-    Evidence { name, value, unit }
+/// A cause: looks, and says what it found.
+type Search = fn(&Look<'_>) -> Vec<Finding>;
+
+const SEARCHES: &[Search] = &[
+    errors::find,
+    memory::find,
+    refused::find,
+    provisioned::find,
+    cold::find,
+    init::find,
+    lazy::find,
+    cpu::find,
+    reuse::find,
+    idle::find,
+    stale::find,
+    dns::find,
+    tls::find,
+    secrets::find,
+    timeouts::find,
+    faults::find,
+    service::find,
+    post_response::find,
+    statistics::find,
+];
+
+/// All findings: the run's, then each variant's; problems before notes before what is good.
+pub fn findings(facts: &Facts, variants: &[Variant], context: &Context) -> Vec<Finding> {
+    let mut found: Vec<Finding> = machine::find(context).into_iter().collect();
+    found.extend(statistics::of_run(variants, context));
+    for variant in variants {
+        let look = Look { facts, variant, all: variants, context };
+        let mut of_variant: Vec<Finding> = SEARCHES.iter().flat_map(|search| search(&look)).collect();
+        of_variant.sort_by_key(|f| f.cause.level());
+        found.extend(of_variant);
+    }
+    found
 }
 
-fn examples<'a>(ids: impl Iterator<Item = &'a RequestId>) -> Vec<RequestId> {
-    ids.take(EXAMPLES).cloned().collect()
+impl Finding {
+    /// What it means for the reader.
+    pub fn level(&self) -> Level {
+        self.cause.level()
+    }
+
+    pub(crate) fn new(cause: Cause, variant: Option<&str>, text: String) -> Finding {
+        Finding {
+            cause,
+            variant: variant.map(str::to_owned),
+            text,
+            evidence: Vec::new(),
+            examples: Vec::new(),
+            connections: Vec::new(),
+            share: None,
+            confidence: Confidence::High,
+            remedy: None,
+        }
+    }
+
+    pub(crate) fn with(mut self, name: impl Into<String>, value: f64, unit: &'static str) -> Finding {
+        self.evidence.push(Evidence { name: name.into(), value, unit });
+        self
+    }
+
+    pub(crate) fn examples<'a>(mut self, ids: impl IntoIterator<Item = &'a RequestId>) -> Finding {
+        for id in ids {
+            if self.examples.len() < EXAMPLES && !self.examples.contains(id) {
+                self.examples.push(id.clone());
+            }
+        }
+        self
+    }
+
+    pub(crate) fn connections(mut self, ids: impl IntoIterator<Item = ConnId>) -> Finding {
+        self.connections = ids.into_iter().take(EXAMPLES).collect();
+        self
+    }
+
+    pub(crate) fn share(mut self, share: f64) -> Finding {
+        self.share = Some(share.clamp(0.0, 1.0));
+        self
+    }
+
+    pub(crate) fn confidence(mut self, confidence: Confidence) -> Finding {
+        self.confidence = confidence;
+        self
+    }
+
+    pub(crate) fn remedy(mut self, remedy: Remedy) -> Finding {
+        self.remedy = Some(remedy);
+        self
+    }
+}
+
+impl<'a> Look<'a> {
+    pub(crate) fn finding(&self, cause: Cause, text: String) -> Finding {
+        Finding::new(cause, Some(&self.variant.name), text)
+    }
+
+    pub(crate) fn setting(&self) -> Option<&'a Setting> {
+        self.context.of(&self.variant.name)
+    }
+
+    /// Invocations of the variant.
+    pub(crate) fn n(&self) -> usize {
+        self.variant.invocations.len()
+    }
+
+    /// Time of all invocations together, ms.
+    pub(crate) fn total_ms(&self) -> f64 {
+        self.variant.waterfalls().map(|w| w.total() as f64 / 1e6).sum()
+    }
+
+    /// Calls with their invocation's id.
+    pub(crate) fn calls(&self) -> impl Iterator<Item = (&'a RequestId, &'a Call)> {
+        self.variant.invocations.iter().flat_map(|(i, w)| w.calls.iter().map(move |c| (&i.request_id, c)))
+    }
+
+    /// A remedy with what a saving is worth at this variant's memory size.
+    pub(crate) fn saving(&self, text: impl Into<String>, saves_ms: Option<f64>) -> Remedy {
+        let gb_second = Architecture::X86.prices().gb_second;
+        let usd = self.setting().zip(saves_ms).map(|(setting, ms)| {
+            // ms of one are thousands of seconds of a million.
+            ms * 1e3 * f64::from(setting.memory.mb()) / 1_024.0 * gb_second
+        });
+        Remedy { text: text.into(), saves_ms, saves_usd_per_million: usd, change: None }
+    }
+}
+
+/// `1 connection`, `2 connections`.
+pub(crate) fn count(n: usize, what: &str) -> String {
+    if n == 1 { format!("1 {what}") } else { format!("{n} {what}s") }
 }

@@ -4,24 +4,29 @@
 //! # let events: Vec<danki_record::Event> = Vec::new();
 //! let facts = danki_explain::Facts::gather(&events);
 //! let variants = danki_explain::by_variant(&facts);
-//! for finding in danki_explain::findings(&facts, &variants) {
+//! let context = danki_explain::Context::default();
+//! for finding in danki_explain::findings(&facts, &variants, &context) {
 //!     assert!(!finding.text.is_empty());
 //! }
 //! ```
 //! The rules and their limits are in `waterfall` and in `docs/waterfall.md`.
 
 mod calls;
+mod context;
 mod cpu;
 mod facts;
 mod findings;
 mod part;
+mod predict;
 mod spans;
 mod variant;
 mod waterfall;
 
 pub use calls::{Call, Setup};
+pub use context::{Context, Setting};
 pub use facts::{ConnFacts, EnvFacts, Facts};
-pub use findings::{EXAMPLES, Evidence, Finding, FindingKind, findings};
+pub use findings::{Cause, EXAMPLES, Evidence, Finding, findings};
 pub use part::{Part, PartTimes};
+pub use predict::{Predicted, SIZES_MB, predict};
 pub use variant::{PartSummary, Variant, by_variant};
 pub use waterfall::{Segment, Waterfall, waterfall};

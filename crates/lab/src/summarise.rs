@@ -4,7 +4,7 @@ use crate::capture::ByClient;
 use crate::experiment::Experiment;
 use crate::results::{Row, RowCall};
 use bytes::Bytes;
-use danki_explain::{EnvFacts, Facts, Part, Variant as Explained, by_variant, findings};
+use danki_explain::{Context, EnvFacts, Facts, Part, Setting, Variant as Explained, by_variant, findings};
 use danki_model::{EnvId, RequestId};
 use danki_record::{
     Calibration, CaptureCounts, ClosedBy, ConnectionCounts, Event, Finding, Quantiles, SCHEMA, Start, Status,
@@ -92,7 +92,9 @@ pub fn summarise(from: Ingredients<'_>) -> Digest {
         _ => None,
     });
     let mut told = BTreeSet::new();
-    let caveats = from.caveats.into_iter().chain(recorded).filter(|text| told.insert(text.clone())).collect();
+    let caveats: Vec<String> =
+        from.caveats.into_iter().chain(recorded).filter(|text| told.insert(text.clone())).collect();
+    let context = context(from.experiment, &caveats);
     let summary = Summary {
         schema: SCHEMA,
         name: from.experiment.name.clone(),
@@ -102,7 +104,7 @@ pub fn summarise(from: Ingredients<'_>) -> Digest {
         repetitions: from.experiment.repetitions,
         variants,
         expect: from.experiment.expect.iter().map(|e| e.judge(&as_json)).collect(),
-        findings: findings(&facts, &explained).into_iter().map(finding).collect(),
+        findings: findings(&facts, &explained, &context).into_iter().map(finding).collect(),
         calibration: from.calibration,
         link: from.link,
         caveats,
@@ -262,16 +264,30 @@ fn row(invocation: &danki_record::Invocation, calls: &[danki_explain::Call]) -> 
     Row { invocation: invocation.clone(), calls: calls.collect(), idle_ns: None }
 }
 
+/// What findings need to know beside the facts.
+fn context(experiment: &Experiment, caveats: &[String]) -> Context {
+    let setting = |v: &crate::Variant| Setting {
+        name: v.name.clone(),
+        memory: v.function.memory,
+        environment: v.function.environment.clone(),
+        runtime: v.function.runtime.to_string(),
+    };
+    let settings = experiment.variants.iter().map(setting).collect();
+    Context { settings, caveats: caveats.to_vec(), seed: experiment.seed }
+}
+
 fn finding(f: danki_explain::Finding) -> Finding {
     Finding {
-        variant: Some(f.variant),
-        kind: serde_json::to_value(f.kind)
-            .ok()
-            .and_then(|v| v.as_str().map(str::to_owned))
-            .unwrap_or_default(),
+        kind: f.cause.id(),
+        level: f.level(),
+        variant: f.variant,
         text: f.text,
         evidence: serde_json::to_value(f.evidence).unwrap_or_default(),
         examples: f.examples,
+        connections: f.connections,
+        share: f.share,
+        confidence: f.confidence,
+        remedy: f.remedy,
     }
 }
 

@@ -9,6 +9,7 @@ pub mod csv;
 mod event;
 #[cfg(test)]
 mod example;
+mod finding;
 mod manifest;
 mod recorder;
 mod summary;
@@ -17,8 +18,7 @@ pub use event::{
     ClosedBy, Connection, CpuSample, CpuSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Idle, Invocation,
     LogLine, Request, Span, Start, Status, Tls,
 };
+pub use finding::{Change, Confidence, Finding, Level, Remedy};
 pub use manifest::{Calibration, Machine, Manifest, Measurement, SCHEMA};
 pub use recorder::{Received, Recorder, Recording};
-pub use summary::{
-    CaptureCounts, ConnectionCounts, Expectation, Finding, Quantiles, Summary, VariantSummary,
-};
+pub use summary::{CaptureCounts, ConnectionCounts, Expectation, Quantiles, Summary, VariantSummary};

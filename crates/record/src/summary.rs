@@ -1,6 +1,6 @@
 //! `summary.json`: a run in numbers. Field names are a contract with those who read the file from outside.
 
-use crate::Calibration;
+use crate::{Calibration, Finding};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -152,21 +152,6 @@ pub struct Expectation {
     pub reason: String,
 }
 
-/// Something the facts say.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Finding {
-    /// The variant it is about; absent: the run.
-    pub variant: Option<String>,
-    /// What kind of thing it is, in a word.
-    pub kind: String,
-    /// One plain sentence.
-    pub text: String,
-    /// The numbers behind it: `{name, value, unit}` each.
-    pub evidence: serde_json::Value,
-    /// Invocations to look at.
-    pub examples: Vec<danki_model::RequestId>,
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -268,6 +253,11 @@ mod tests {
             text: "a finding".to_owned(),
             evidence: serde_json::Value::Null,
             examples: Vec::new(),
+            level: crate::Level::Problem,
+            connections: Vec::new(),
+            share: Some(0.5),
+            confidence: crate::Confidence::High,
+            remedy: None,
         };
         Summary {
             schema: crate::SCHEMA,

@@ -1,7 +1,7 @@
 //! The whole report.
 
 use crate::style::Style;
-use crate::table::{Align, Table, number_or_dash};
+use crate::table::{Align, Table, number, number_or_dash};
 use crate::{invocations, variants};
 use danki_lab::Results;
 use danki_record::{Expectation, Finding, Summary};
@@ -86,12 +86,22 @@ fn sentences(texts: impl Iterator<Item = String>, style: &Style) -> String {
     texts.map(|text| format!("- {}\n", style.fold(&text, 2))).collect()
 }
 
-/// The sentence, with the variant that it is about where there are several.
+/// The sentence, with the variant that it is about where there are several, and what would change it.
 fn finding(f: &Finding, summary: &Summary) -> String {
-    match &f.variant {
-        Some(variant) if summary.variants.len() > 1 => format!("{variant}: {}", f.text),
-        _ => f.text.clone(),
-    }
+    let whose = match &f.variant {
+        Some(variant) if summary.variants.len() > 1 => format!("{variant}: "),
+        _ => String::new(),
+    };
+    let remedy = f.remedy.as_ref().map(|r| format!(" → {}{}", r.text, saving(r))).unwrap_or_default();
+    format!("{whose}{}{remedy}", f.text)
+}
+
+/// What a remedy saves, where a number is known.
+fn saving(r: &danki_record::Remedy) -> String {
+    let ms = r.saves_ms.map(|ms| format!("{} ms per invocation", number(ms)));
+    let usd = r.saves_usd_per_million.map(|usd| format!("USD {usd:.2} per million"));
+    let both: Vec<String> = ms.into_iter().chain(usd).collect();
+    if both.is_empty() { String::new() } else { format!(" (saves about {})", both.join(", ")) }
 }
 
 /// One line of what the numbers hang on.

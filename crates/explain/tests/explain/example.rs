@@ -1,7 +1,8 @@
 //! The worked example of `docs/waterfall.md`, and calls and findings of a small run.
 
 use crate::support::{client, closed, connection, cpu, dns, flight, invocation, request, us};
-use danki_explain::{Facts, FindingKind, Part, by_variant, findings, waterfall};
+use danki_explain::{Cause, Context, Facts, Part, Setting, by_variant, findings, waterfall};
+use danki_model::MemoryMb;
 use danki_record::{ClosedBy, Event, Start};
 
 /// A warm call on a new connection with a round trip of 1 ms. The quota ends 2.4 ms in and the throttle hides most of
@@ -137,30 +138,90 @@ fn run(variant: &str, port: u16, start: u64, invocations: u64, calls: u64, kept:
     events
 }
 
+/// All variants at 128 MB.
+fn context(variants: &[&str]) -> Context {
+    let setting = |name: &&str| Setting {
+        name: (*name).to_owned(),
+        memory: MemoryMb::try_from(128).expect("in range"),
+        environment: Default::default(),
+        runtime: "nodejs20.x".to_owned(),
+    };
+    Context { settings: variants.iter().map(setting).collect(), ..Context::default() }
+}
+
+/// Causes by variant, without the reader's traps, which a small run always has.
+fn causes(events: &[Event], variants: &[&str]) -> Vec<(String, Cause)> {
+    let facts = Facts::gather(events);
+    let found = findings(&facts, &by_variant(&facts), &context(variants));
+    let traps = [Cause::FewSamples, Cause::NoiseOverEffect];
+    let told = found.into_iter().filter(|f| !traps.contains(&f.cause));
+    told.map(|f| (f.variant.unwrap_or_default(), f.cause)).collect()
+}
+
+/// The endpoint ends every connection a millisecond after its answer.
+fn ended_at_once(events: Vec<Event>, by: ClosedBy) -> Vec<Event> {
+    let end = |event| match event {
+        Event::Connection(c) => {
+            let last = c.syn_ns / 1_000 + 7_010;
+            Event::Connection(closed(c, last, last + 1_000, by))
+        }
+        other => other,
+    };
+    events.into_iter().map(end).collect()
+}
+
 #[test]
-fn connections_are_judged_by_how_often_they_are_opened() {
-    let mut events = run("off", 1_000, 0, 20, 1, false);
+fn connections_are_judged_by_what_became_of_the_one_before() {
+    let mut events = ended_at_once(run("off", 1_000, 0, 20, 1, false), ClosedBy::Server);
     events.extend(run("on", 2_000, 10_000_000, 20, 1, true));
     events.extend(run("recreated", 3_000, 20_000_000, 2, 5, false));
+    events.extend(run("in-handler", 4_000, 30_000_000, 5, 1, false));
+    let variants = ["off", "on", "recreated", "in-handler"];
     let facts = Facts::gather(&events);
-    let variants = by_variant(&facts);
-    let found = findings(&facts, &variants);
-    let kinds: Vec<_> = found.iter().map(|f| (f.variant.as_str(), f.kind)).collect();
+    let found = findings(&facts, &by_variant(&facts), &context(&variants));
+    let of = |name: &str| {
+        let ours = |f: &&danki_explain::Finding| {
+            f.variant.as_deref() == Some(name) && f.cause != Cause::NoiseOverEffect
+        };
+        found.iter().filter(ours).collect::<Vec<_>>()
+    };
     let expect = [
-        ("off", FindingKind::ConnectionPerInvocation),
-        ("on", FindingKind::ConnectionsKept),
-        ("recreated", FindingKind::ClientRecreated),
+        ("off", Cause::KeepAliveOff),
+        ("on", Cause::ConnectionsKept),
+        ("recreated", Cause::ClientRecreated),
+        ("in-handler", Cause::ClientPerInvocation),
     ];
-    assert_eq!(kinds, expect);
-    let off = &found[0];
+    for (name, cause) in expect {
+        let causes: Vec<Cause> =
+            of(name).iter().map(|f| f.cause).filter(|c| *c != Cause::TlsNotResumed).collect();
+        assert_eq!(causes, [cause], "{name}");
+    }
+    let off = of("off")[0];
     assert!(
         off.text.contains("7.0 ms (median of 20), 5.0 ms of it before the request leaves"),
         "{}",
         off.text
     );
     assert!(off.text.contains("on a kept one 2.0 ms (median of 19, variant on)"), "{}", off.text);
-    assert_eq!(off.examples.len(), danki_explain::EXAMPLES);
-    assert!(found[2].text.contains("(5 per invocation)"), "{}", found[2].text);
+    assert_eq!(
+        (off.examples.len(), off.connections.len()),
+        (danki_explain::EXAMPLES, danki_explain::EXAMPLES)
+    );
+    let remedy = off.remedy.as_ref().expect("it has one");
+    // 19 of 20 calls could have saved 5 ms; a ms of a million is 125 GB-seconds at 128 MB.
+    assert!((remedy.saves_ms.expect("known") - 5.0 * 19.0 / 20.0).abs() < 1e-9, "{remedy:?}");
+    let usd = remedy.saves_usd_per_million.expect("memory is known");
+    assert!((usd - 4.75 * 125.0 * 0.000_016_666_7).abs() < 1e-9, "{usd}");
+}
+
+#[test]
+fn one_invocation_says_nothing_about_the_next() {
+    // A hundred calls on one connection, in the only invocation there is: it may be kept or not.
+    assert_eq!(
+        causes(&run("one", 1_000, 0, 1, 100, true), &["one"]),
+        [("one".to_owned(), Cause::ConnectionsKept)]
+    );
+    assert_eq!(causes(&run("one", 1_000, 0, 1, 1, false), &["one"]), []);
 }
 
 #[test]
@@ -183,15 +244,14 @@ fn throttling_cold_starts_and_idle_closures_are_told() {
     let c = connection(2, 4_001, 2_000, 3_000);
     events.push(Event::Connection(closed(c, 6_000, 90_000_000, ClosedBy::Server)));
     let facts = Facts::gather(&events);
-    let found = findings(&facts, &by_variant(&facts));
-    let kinds: Vec<_> = found.iter().map(|f| f.kind).collect();
-    assert_eq!(kinds, [FindingKind::ColdStarts, FindingKind::Throttled, FindingKind::ClosedWhileIdle]);
-    assert!(found[0].text.starts_with("1 of 6 invocations waited"), "{}", found[0].text);
-    assert!(
-        found[1].text.contains("20 ms lattice") && found[1].text.contains("0.10 ms"),
-        "{}",
-        found[1].text
-    );
-    assert!(found[2].text.contains("closed 1 of 2 connections after 4.0 s"), "{}", found[2].text);
-    assert_eq!(found[2].examples[0].0, "small-0");
+    let found = findings(&facts, &by_variant(&facts), &context(&["small"]));
+    let of =
+        |cause| found.iter().find(|f| f.cause == cause).unwrap_or_else(|| panic!("{cause:?} in {found:#?}"));
+    assert!(of(Cause::ColdStarts).text.starts_with("1 of 6 invocations waited"), "{found:#?}");
+    let throttled = of(Cause::Throttled);
+    assert!(throttled.text.contains("20 ms lattice") && throttled.text.contains("0.10 ms"), "{throttled:#?}");
+    assert!(throttled.remedy.as_ref().is_some_and(|r| r.saves_ms > Some(10.0)), "{throttled:#?}");
+    let idle = of(Cause::ClosedWhileIdle);
+    assert!(idle.text.contains("closed 1 of 2 connections after 4.0 s"), "{}", idle.text);
+    assert_eq!(idle.examples[0].0, "small-0");
 }

@@ -96,7 +96,7 @@ proptest! {
         let variants = by_variant(&facts);
         let shares: f64 = variants.iter().flat_map(|v| v.parts()).map(|p| p.share).sum();
         prop_assert!(shares < variants.len() as f64 + 1e-9);
-        findings(&facts, &variants);
+        findings(&facts, &variants, &danki_explain::Context::default());
     }
 
     #[test]

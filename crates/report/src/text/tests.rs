@@ -118,10 +118,20 @@ fn results() -> Results {
     ];
     let finding = Finding {
         variant: Some("off".to_owned()),
-        kind: "connection_per_invocation".to_owned(),
+        kind: "keep_alive_off".to_owned(),
+        level: danki_record::Level::Problem,
         text: "off opens a connection in every invocation.".to_owned(),
         evidence: serde_json::Value::Null,
         examples: Vec::new(),
+        connections: Vec::new(),
+        share: Some(0.4),
+        confidence: danki_record::Confidence::High,
+        remedy: Some(danki_record::Remedy {
+            text: "Switch keep-alive on.".to_owned(),
+            saves_ms: Some(35.5),
+            saves_usd_per_million: Some(0.07),
+            change: None,
+        }),
     };
     let summary = Summary {
         schema: SCHEMA,
