@@ -6,6 +6,7 @@
 
 pub mod assumptions;
 pub mod billing;
+pub mod concurrency;
 pub mod cpu;
 pub mod crew;
 pub mod environment;
