@@ -5,6 +5,7 @@
 //! `docs/validity.md` is printed from it.
 
 pub mod assumptions;
+pub mod bandwidth;
 pub mod billing;
 pub mod concurrency;
 pub mod cpu;
