@@ -34,7 +34,6 @@ pub(crate) struct Env {
     pub log: Log,
     /// The runtime's process, once started and until it is known dead.
     pub runtime: Option<Runtime>,
-    pub idle_since_ns: u64,
     pub session: Session,
     pub lifecycle: Lifecycle,
     /// Why it exists.
@@ -96,7 +95,6 @@ impl Env {
             function,
             log,
             runtime: None,
-            idle_since_ns: clock::monotonic_ns(),
             session,
             lifecycle: Lifecycle::new(),
             initialization,

@@ -1,7 +1,9 @@
 //! What can go wrong with environments.
 
+use danki_model::concurrency::Throttle;
 use std::io;
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// An env or a function could not do what was asked. Errors of the *function* are not here: they are outcomes.
 #[derive(Debug, thiserror::Error)]
@@ -22,9 +24,12 @@ pub enum Error {
         /// What is wrong, with the value and the allowed range.
         problem: String,
     },
-    /// As many envs exist as are allowed, and all are busy.
-    #[error("all {0} environments are busy")]
-    Throttled(usize),
+    /// The invocation is not taken.
+    #[error("throttled: {0}")]
+    Throttled(Throttle),
+    /// A forced idle gap that is too long.
+    #[error("an idle gap of {} s is longer than 3600 s", .0.as_secs())]
+    IdleGap(Duration),
     /// A file of the run could not be prepared.
     #[error("cannot prepare {}: {source}", .path.display())]
     File {

@@ -4,7 +4,7 @@ use crate::Error;
 use crate::answer::Answer;
 use crate::env::{Env, Happening};
 use crate::facts::Facts;
-use crate::function::Call;
+use crate::call::Call;
 use bytes::Bytes;
 use danki_model::lifecycle::{Action, Ending, Failure, Input, Phase, State, Timer};
 use danki_model::{Exit, InitializationType, RequestId, limits, log, platform_error};

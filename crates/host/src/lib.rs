@@ -5,6 +5,7 @@
 //! The order of these is the whole point of this crate; `env` holds the parts, `invoke` the order.
 
 mod answer;
+mod call;
 mod config;
 mod deployed;
 mod env;
@@ -16,18 +17,24 @@ mod interpreter;
 mod invoke;
 mod log;
 mod logs;
+mod metrics;
 mod plan;
 mod sampler;
 mod shared;
+mod yard;
 
 pub use answer::{Answer, AnswerStream, StreamEnd, Wants};
+pub use call::{Call, Caller, Forced, IDLE_GAP_MAX, Pending};
 pub use config::{DnsServer, HostConfig, ThawOrder, WhileFrozen};
+pub use danki_model::concurrency::{Account, ProvisionStatus, Provisioned, Refused, StatusReason, Throttle};
 pub use deployed::Deployed;
 pub use error::Error;
-pub use function::{Call, Caller, Function, Pending};
+pub use function::Function;
 pub use interpreter::{Interpreter, find as find_interpreter, version_caveat};
 pub use invoke::Outcome;
 pub use logs::{LogKind, LogNews, LogRecord, LogSubscription};
+pub use metrics::{AccountMetrics, FunctionMetrics, Metrics, Spread};
+pub use yard::EnvView;
 
 use danki_link::LinkHandle;
 use danki_model::FunctionSpec;
@@ -35,15 +42,18 @@ use danki_record::Recorder;
 use danki_sys::Keeper;
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 use tokio::task::JoinHandle;
+
+/// Busy envs are waited for so long at the end.
+const PATIENCE: Duration = Duration::from_secs(15);
 
 /// Deployed functions and their envs.
 pub struct Host {
     shared: Arc<shared::Shared>,
-    functions: Arc<Mutex<Vec<Function>>>,
-    expiry: JoinHandle<()>,
+    yard: Arc<yard::Yard>,
+    watch: JoinHandle<()>,
 }
 
 impl Host {
@@ -57,8 +67,7 @@ impl Host {
     ) -> Result<Host, Error> {
         let files = files::SharedFiles::write(&config.ca_root_pem, config.roots, keeper.dir())?;
         let sampler = sampler::Sampler::start(config.cpu_sample_interval);
-        let (envs, functions, caveats) = (AtomicU32::new(0), AtomicU32::new(0), Mutex::new(BTreeSet::new()));
-        let ttl = config.idle_ttl.div_f64(config.time_scale);
+        let (functions, caveats) = (AtomicU32::new(0), Mutex::new(BTreeSet::new()));
         let shared = shared::Shared {
             config,
             keeper,
@@ -67,7 +76,6 @@ impl Host {
             dns,
             files,
             sampler,
-            envs,
             functions,
             caveats,
             logs: logs::LogHub::new(),
@@ -82,19 +90,58 @@ impl Host {
                 "functions load {roots} of this machine's trusted roots, not all ([host] roots)"
             ));
         }
-        let functions = Arc::default();
-        let expiry = tokio::spawn(expire(Arc::clone(&functions), ttl));
-        Ok(Host { shared, functions, expiry })
+        let yard = yard::Yard::new(Arc::clone(&shared));
+        let watch = tokio::spawn(Arc::clone(&yard).watch());
+        Ok(Host { shared, yard, watch })
     }
 
-    /// Makes a function ready. Nothing runs until it is invoked.
+    /// Makes a function ready, as `$LATEST`. Nothing runs until it is invoked.
     pub fn deploy(&self, spec: FunctionSpec, variant: &str) -> Result<Function, Error> {
-        let deployed = Deployed::new(spec, variant, danki_model::log::LATEST, &self.shared.config)?;
+        self.deploy_version(spec, variant, danki_model::log::LATEST)
+    }
+
+    /// Makes a version of a function ready. All that have one name share its reserved concurrency.
+    pub fn deploy_version(
+        &self,
+        spec: FunctionSpec,
+        variant: &str,
+        version: &str,
+    ) -> Result<Function, Error> {
+        let deployed = Deployed::new(spec, variant, version, &self.shared.config)?;
         let caveat = deployed.interpreter.as_ref().and_then(|i| version_caveat(deployed.spec.runtime, i));
         caveat.into_iter().for_each(|text| self.shared.caveat(text));
-        let function = Function::new(Arc::clone(&self.shared), deployed);
-        lock(&self.functions).push(function.clone());
-        Ok(function)
+        let version = self.yard.deploy(deployed);
+        Ok(Function::new(Arc::clone(&self.yard), version, self.shared.next_seed()))
+    }
+
+    /// Sets how many invocations of all functions may run at once.
+    pub fn set_account_limit(&self, limit: u32) {
+        self.yard.set_account_limit(limit);
+    }
+
+    /// Reserves concurrency for a function, deployed or not, or no longer.
+    pub fn set_reserved(&self, function: &str, reserved: Option<u32>) -> Result<(), Refused> {
+        self.yard.reserve(function, reserved)
+    }
+
+    /// The reserved concurrency of a function.
+    pub fn reserved(&self, function: &str) -> Option<u32> {
+        self.yard.reserved(function)
+    }
+
+    /// How the account's concurrency is divided now.
+    pub fn account(&self) -> Account {
+        self.yard.account()
+    }
+
+    /// Figures of all functions.
+    pub fn metrics(&self) -> Metrics {
+        self.yard.metrics()
+    }
+
+    /// All envs that exist now.
+    pub fn envs(&self) -> Vec<EnvView> {
+        self.yard.envs()
     }
 
     /// All log lines of all functions, from now on.
@@ -104,30 +151,18 @@ impl Host {
 
     /// Ends all envs; those still busy after 15 s go with the keeper.
     pub async fn stop(self) {
-        self.expiry.abort();
-        let functions = std::mem::take(&mut *lock(&self.functions));
-        let retiring: Vec<_> = functions
+        let retiring: Vec<_> = self
+            .yard
+            .versions()
             .into_iter()
-            .map(|function| tokio::spawn(async move { function.retire().await }))
+            .map(|version| {
+                let yard = Arc::clone(&self.yard);
+                tokio::spawn(async move { yard.retire(&version, PATIENCE).await })
+            })
             .collect();
-        for function in retiring {
-            function.await.ok();
+        for version in retiring {
+            version.await.ok();
         }
+        self.watch.abort();
     }
-}
-
-async fn expire(functions: Arc<Mutex<Vec<Function>>>, ttl: Duration) {
-    let mut tick =
-        tokio::time::interval((ttl / 10).clamp(Duration::from_millis(100), Duration::from_secs(5)));
-    loop {
-        tick.tick().await;
-        let all = lock(&functions).clone();
-        for function in all {
-            function.expire(ttl).await;
-        }
-    }
-}
-
-fn lock(functions: &Mutex<Vec<Function>>) -> MutexGuard<'_, Vec<Function>> {
-    functions.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -22,7 +22,6 @@ pub(crate) struct Shared {
     pub dns: DnsServer,
     pub files: SharedFiles,
     pub sampler: Sampler,
-    pub envs: AtomicU32,
     pub functions: AtomicU32,
     /// Sentences already recorded: a caveat that holds for every env is said once.
     pub caveats: Mutex<BTreeSet<String>>,
@@ -31,10 +30,6 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub fn next_env(&self) -> EnvId {
-        EnvId(self.envs.fetch_add(1, Ordering::Relaxed) + 1)
-    }
-
     /// CPU per period during an on-demand init: one full vCPU, or more where the memory size buys more.
     pub fn boosted_quota_us(&self, function: &Deployed) -> u64 {
         match self.config.init_boost {
