@@ -33,6 +33,17 @@ pub enum ThawOrder {
     Mixed(f64),
 }
 
+/// When within a scheduler's tick the CPU quota is refilled: decides how long a burst between two pauses is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum QuotaPhase {
+    /// On a tick, as it is on Lambda: `docs/decisions/2026-11-21-quota-and-tick-are-in-phase.md`.
+    #[default]
+    Aws,
+    /// As this machine's kernel draws it for each env.
+    Drawn,
+}
+
 /// How all envs of a run behave.
 #[derive(Clone, Debug)]
 pub struct HostConfig {
@@ -64,6 +75,8 @@ pub struct HostConfig {
     pub time_scale: f64,
     /// Whether CPU quotas follow Lambda's numbers or this host's speed.
     pub cpu_model: CpuModel,
+    /// When CPU quotas are refilled.
+    pub quota_phase: QuotaPhase,
     /// Seed of all draws.
     pub seed: u64,
     /// Root certificate of the run's CA, PEM.
@@ -95,6 +108,7 @@ impl Default for HostConfig {
             pc_max_age: Duration::from_secs(3_600),
             time_scale: 1.0,
             cpu_model: CpuModel::Host,
+            quota_phase: QuotaPhase::Aws,
             seed: 1,
             ca_root_pem: String::new(),
             roots: None,

@@ -25,7 +25,7 @@ mod yard;
 
 pub use answer::{Answer, AnswerStream, StreamEnd, Wants};
 pub use call::{Call, Caller, Forced, IDLE_GAP_MAX, Pending};
-pub use config::{DnsServer, HostConfig, ThawOrder, WhileFrozen};
+pub use config::{DnsServer, HostConfig, QuotaPhase, ThawOrder, WhileFrozen};
 pub use danki_model::concurrency::{Account, ProvisionStatus, Provisioned, Refused, StatusReason, Throttle};
 pub use deployed::Deployed;
 pub use error::Error;

@@ -1,11 +1,13 @@
 //! What an env is made of, decided here and applied by `sys`. Pure: the plan of a function is the same on every machine that
 //! has the same directories, and is snapshot-tested without root.
 
+use crate::config::QuotaPhase;
 use crate::deployed::Deployed;
 use crate::shared::Shared;
 use danki_model::{EnvId, FunctionSpec, InitializationType, Runtime, environment, limits};
 use danki_sys::plan::{
-    CgroupPlan, EnvPlan, MountPlan, NetPlan, ProcessPlan, RlimitPlan, RootPlan, SocketPlan, TunPlan, UserPlan,
+    CgroupPlan, EnvPlan, MountPlan, NetPlan, ProcessPlan, Refill, RlimitPlan, RootPlan, SocketPlan, TunPlan,
+    UserPlan,
 };
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -29,7 +31,8 @@ pub fn address(env: EnvId) -> Ipv4Addr {
 /// The plan of one env of a function.
 pub fn env_plan(shared: &Shared, function: &Deployed, env: EnvId) -> EnvPlan {
     let places = Places::of_this_machine(shared);
-    assemble(&places, function, env, shared.config.offload, shared.boosted_quota_us(function))
+    let cpu = (shared.boosted_quota_us(function), refill(shared.config.quota_phase));
+    assemble(&places, function, env, shared.config.offload, cpu)
 }
 
 /// Directories and files of the machine that a plan refers to.
@@ -71,13 +74,20 @@ fn system_dir(dir: &str) -> Option<MountPlan> {
     }
 }
 
+fn refill(phase: QuotaPhase) -> Refill {
+    match phase {
+        QuotaPhase::Aws => Refill::AtTick,
+        QuotaPhase::Drawn => Refill::Drawn,
+    }
+}
+
 /// Puts a plan together.
 pub fn assemble(
     places: &Places,
     function: &Deployed,
     env: EnvId,
     offload: bool,
-    cpu_quota_us: u64,
+    (cpu_quota_us, cpu_refill): (u64, Refill),
 ) -> EnvPlan {
     let spec = &function.spec;
     let uid = FIRST_UID + env.0;
@@ -93,6 +103,7 @@ pub fn assemble(
         cgroup: CgroupPlan {
             cpu_quota_us: Some(cpu_quota_us),
             cpu_period_us: danki_model::PERIOD_US,
+            cpu_refill,
             memory_bytes: Some(spec.memory.bytes()),
             pids_max: Some(limits::PROCESSES),
         },
@@ -278,7 +289,13 @@ mod tests {
 
     #[test]
     fn the_plan_of_a_python_function_with_two_layers() {
-        let plan = assemble(&places(), &deployed("python3.11", Some(python())), EnvId(7), true, 20_000);
+        let plan = assemble(
+            &places(),
+            &deployed("python3.11", Some(python())),
+            EnvId(7),
+            true,
+            (20_000, Refill::AtTick),
+        );
         insta::assert_json_snapshot!(plan);
     }
 

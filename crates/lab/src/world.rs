@@ -149,12 +149,7 @@ fn region_plan(offload: bool) -> EnvPlan {
         user: UserPlan { uid: 0, gid: 0 },
         rlimits: Vec::new(),
         visible_cpus: 1,
-        cgroup: CgroupPlan {
-            cpu_quota_us: None,
-            cpu_period_us: danki_model::PERIOD_US,
-            memory_bytes: None,
-            pids_max: None,
-        },
+        cgroup: CgroupPlan { cpu_period_us: danki_model::PERIOD_US, ..CgroupPlan::default() },
         net: NetPlan {
             tun: Some(TunPlan { address: GATEWAY, prefix: 32, mtu: MTU, offload, default_route: false }),
             loopback: Vec::new(),
@@ -199,6 +194,7 @@ fn host_config(experiment: &Experiment, setup: &Setup, root_pem: &str, offload: 
         thaw_order: keys.event_first.map_or(default.thaw_order, ThawOrder::Mixed),
         init_boost: keys.init_boost.unwrap_or(default.init_boost),
         roots: keys.roots,
+        quota_phase: keys.quota_phase.unwrap_or(default.quota_phase),
         idle_ttl: keys.idle_ttl_s.map_or(default.idle_ttl, Duration::from_secs_f64),
         time_scale: experiment.time_scale,
         seed: experiment.seed,

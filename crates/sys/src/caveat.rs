@@ -7,6 +7,13 @@ pub(crate) fn of_disk(size_mb: u32, why: &str) -> String {
     format!("/tmp of {size_mb} MB is memory of the function, not a disk: {why}")
 }
 
+pub(crate) fn of_refill(why: &str) -> String {
+    format!(
+        "when the CPU quota is refilled is as the kernel drew it, not on a tick as on Lambda, so bursts between two pauses \
+         may have another length: {why}"
+    )
+}
+
 pub(crate) fn of_cgroups(cgroup: &EnvCgroup, plan: &CgroupPlan) -> Vec<String> {
     let missing = |controller| cgroup.version(controller).is_none();
     let mut caveats = vec![];

@@ -21,6 +21,7 @@ mod rlimits;
 mod run;
 mod sandbox;
 mod sweep;
+mod tick;
 mod tun;
 mod wait;
 

@@ -56,10 +56,24 @@ pub struct CgroupPlan {
     pub cpu_quota_us: Option<u64>,
     /// Length of a period in µs.
     pub cpu_period_us: u64,
+    /// When in time the quota is refilled.
+    pub cpu_refill: Refill,
     /// Memory in bytes, swap forbidden. `None`: no limit.
     pub memory_bytes: Option<u64>,
     /// Processes and threads. `None`: no limit.
     pub pids_max: Option<u32>,
+}
+
+/// When a CPU quota is refilled, relative to the scheduler's tick. A process that has used up its quota runs on until the next tick, so
+/// this decides how long it runs between two pauses.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Refill {
+    /// As the kernel draws it for each cgroup (Linux 6.4 and later; before, it was the same for all).
+    #[default]
+    Drawn,
+    /// On a tick.
+    AtTick,
 }
 
 /// Network namespace.
@@ -213,6 +227,7 @@ mod tests {
             cgroup: CgroupPlan {
                 cpu_quota_us: Some(1_447),
                 cpu_period_us: 20_000,
+                cpu_refill: Refill::AtTick,
                 memory_bytes: Some(134_217_728),
                 pids_max: None,
             },
@@ -246,7 +261,7 @@ mod tests {
     }
 
     /// The format that keeper, envs and snapshots of `host` share.
-    const JSON: &str = r#"{"id":7,"hostname":"169.254.100.1","user":{"uid":993,"gid":990},"rlimits":[{"name":"NOFILE","soft":1024,"hard":18446744073709551615}],"visible_cpus":2,"cgroup":{"cpu_quota_us":1447,"cpu_period_us":20000,"memory_bytes":134217728,"pids_max":null},"net":{"tun":{"address":"10.0.0.7","prefix":32,"mtu":1500,"offload":true,"default_route":true},"loopback":["169.254.100.1"],"local_any":["198.18.0.0",15],"routes":[["10.0.0.0",8]],"sockets":[{"tcp":{"addr":"169.254.100.1:9001","backlog":128}}]},"root":{"mounts":[{"bind":{"source":"/usr","target":"/usr","read_only":true}},{"disk":{"target":"/tmp","size_mb":512,"mode":1023}},{"overlay":{"target":"/opt","lower":["/a","/b"]}},{"file":{"target":"/etc/hosts","content":"127.0.0.1","mode":420}},{"dev":{"target":"/dev"}}]}}"#;
+    const JSON: &str = r#"{"id":7,"hostname":"169.254.100.1","user":{"uid":993,"gid":990},"rlimits":[{"name":"NOFILE","soft":1024,"hard":18446744073709551615}],"visible_cpus":2,"cgroup":{"cpu_quota_us":1447,"cpu_period_us":20000,"cpu_refill":"at_tick","memory_bytes":134217728,"pids_max":null},"net":{"tun":{"address":"10.0.0.7","prefix":32,"mtu":1500,"offload":true,"default_route":true},"loopback":["169.254.100.1"],"local_any":["198.18.0.0",15],"routes":[["10.0.0.0",8]],"sockets":[{"tcp":{"addr":"169.254.100.1:9001","backlog":128}}]},"root":{"mounts":[{"bind":{"source":"/usr","target":"/usr","read_only":true}},{"disk":{"target":"/tmp","size_mb":512,"mode":1023}},{"overlay":{"target":"/opt","lower":["/a","/b"]}},{"file":{"target":"/etc/hosts","content":"127.0.0.1","mode":420}},{"dev":{"target":"/dev"}}]}}"#;
 
     #[test]
     fn a_plan_is_this_json_and_back() {

@@ -123,6 +123,8 @@ fn finish(
     let made = disks.iter().map(Option::is_some).collect();
     let order = Order::Parts { doors: doors.len(), cgroup: unified.is_some(), disks: made };
     let sent = message::send(control, &order, &fds);
+    // While pid 1 mounts: this waits for a timer of the kernel.
+    caveats.extend(cgroup.limit_cpu(&plan.cgroup, keeper.clockwork())?);
     let (mut pid_one, mut ready) = (None, None);
     while pid_one.is_none() || ready.is_none() {
         let mut received = answer(control, "create the env")?;

@@ -51,6 +51,44 @@ fn a_quota_gives_its_share() {
     assert!(sandbox.cgroup().set_cpu_quota(Some(999), 20_000).is_err());
 }
 
+/// When the kernel's timers of this kind expire, ns.
+fn expiries(timers: &str, handler: &str) -> Vec<u64> {
+    let lines: Vec<&str> = timers.lines().collect();
+    let expires = lines
+        .windows(2)
+        .filter(|pair| pair[0].contains(handler))
+        .filter_map(|pair| pair[1].trim().strip_prefix("# expires at ")?.split('-').next()?.parse().ok());
+    expires.collect()
+}
+
+#[test]
+fn a_quota_is_refilled_on_a_tick() {
+    if !is_root("refill") {
+        return;
+    }
+    let keeper = keeper("refill");
+    let envs: Vec<Sandbox> = (1..=6).map(|id| keeper.create(&plan(id)).unwrap()).collect();
+    if !has(&envs[0], Controller::Cpu) {
+        return;
+    }
+    // A machine that is too busy says so.
+    let wanted: Vec<_> =
+        envs.iter().filter(|env| !env.caveats().iter().any(|c| c.contains("tick"))).collect();
+    if wanted.is_empty() {
+        println!("skipped: {:?}", envs[0].caveats());
+        return;
+    }
+    // Setting a quota starts the timers again.
+    envs.iter().for_each(|env| env.cgroup().set_cpu_quota(Some(5_000), 20_000).unwrap());
+    let timers = std::fs::read_to_string("/proc/timer_list").unwrap();
+    let tick = expiries(&timers, "tick_")[0];
+    let refills = expiries(&timers, "sched_cfs_period_timer");
+    let after: Vec<i64> =
+        refills.iter().map(|at| (at.cast_signed() - tick.cast_signed()).rem_euclid(4_000_000)).collect();
+    println!("ns after a tick: {after:?}");
+    assert!(after.iter().filter(|ns| **ns < 100_000).count() >= wanted.len(), "{after:?}");
+}
+
 #[test]
 fn frozen_is_still_and_thawed_goes_on() {
     if !is_root("freezer") {

@@ -121,6 +121,8 @@ pub struct HostKeys {
     pub event_first: Option<f64>,
     /// On-demand init runs at one full vCPU.
     pub init_boost: Option<bool>,
+    /// When within a scheduler's tick CPU quotas are refilled.
+    pub quota_phase: Option<danki_host::QuotaPhase>,
     /// An env idle for so long is ended, in seconds.
     pub idle_ttl_s: Option<f64>,
     /// How many of the machine's trusted roots functions load.

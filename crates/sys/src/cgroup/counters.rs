@@ -41,6 +41,13 @@ impl CpuFiles {
         CpuFiles { usage, stat }
     }
 
+    /// [`CpuCounters::nr_periods`] alone.
+    pub(super) fn periods(&self) -> u64 {
+        let mut buffer = [0; BUFFER];
+        let stat = self.stat.as_ref();
+        stat.map_or(0, |(version, file)| parse_stat(*version, text(file, &mut buffer)).nr_periods)
+    }
+
     pub(super) fn read(&self) -> CpuCounters {
         let mut buffer = [0; BUFFER];
         let mut counters = CpuCounters::default();

@@ -1,20 +1,22 @@
 //! The cgroups of one env: limits, freezer, counters.
 
 use super::counters::{CpuCounters, CpuFiles};
+use super::refill::{self, Clockwork};
 use super::remove;
 use super::tree::{Branch, distinct};
 use super::words::{self, Controller, QUOTA_MIN_US, Setting, Version};
 use crate::error::Trying;
-use crate::plan::CgroupPlan;
-use crate::{Error, wait};
+use crate::plan::{CgroupPlan, Refill};
+use crate::priority::Brief;
+use crate::{Error, caveat, clock, wait};
 use rustix::event::{EventfdFlags, eventfd};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 /// Freezing takes 0.1 to 0.5 ms (measured); a process in an uninterruptible wait can hold it up.
@@ -54,6 +56,7 @@ fn oom_alarm(dir: &Path) -> io::Result<OwnedFd> {
 }
 
 impl EnvCgroup {
+    /// Makes the directories and sets every limit but that of CPU time.
     pub(super) fn create(branches: Vec<Branch>, plan: &CgroupPlan) -> Result<EnvCgroup, Error> {
         for dir in distinct(&branches) {
             make(&dir).map_err(|source| Error::System {
@@ -80,11 +83,8 @@ impl EnvCgroup {
         }
     }
 
-    /// Controllers that are missing do not fail here: the sandbox names them in its caveats.
+    /// Controllers that are missing do not fail here: the sandbox names them in its caveats. The CPU quota is set by [`Self::limit_cpu`].
     fn limit(&self, plan: &CgroupPlan) -> Result<(), Error> {
-        if plan.cpu_quota_us.is_some() && self.version(Controller::Cpu).is_some() {
-            self.set_cpu_quota(plan.cpu_quota_us, plan.cpu_period_us)?;
-        }
         let memory = plan.memory_bytes.map(|bytes| (Controller::Memory, Setting::Memory { bytes }));
         let pids = plan.pids_max.map(|max| (Controller::Pids, Setting::Pids { max }));
         for (controller, setting) in memory.into_iter().chain(pids) {
@@ -93,6 +93,51 @@ impl EnvCgroup {
             }
         }
         Ok(())
+    }
+
+    /// Sets the CPU quota of an env in which nothing runs yet. Returns a caveat if its refill is not where the plan wants it.
+    pub(crate) fn limit_cpu(
+        &self,
+        plan: &CgroupPlan,
+        clockwork: &Clockwork,
+    ) -> Result<Option<String>, Error> {
+        if plan.cpu_quota_us.is_none() || self.version(Controller::Cpu).is_none() {
+            return Ok(None);
+        }
+        let why_not = match plan.cpu_refill {
+            Refill::Drawn => None,
+            Refill::AtTick => self.align_refill(plan.cpu_period_us, clockwork).err(),
+        };
+        self.set_cpu_quota(plan.cpu_quota_us, plan.cpu_period_us)?;
+        Ok(why_not.map(|why| caveat::of_refill(&why)))
+    }
+
+    fn align_refill(&self, period_us: u64, clockwork: &Clockwork) -> Result<(), String> {
+        let tick = clockwork.tick.clone()?;
+        if !(period_us * 1_000).is_multiple_of(tick.length_ns) {
+            return Err(format!(
+                "a period of {period_us} µs is no multiple of a tick of {} ns",
+                tick.length_ns
+            ));
+        }
+        let set_period = |period_us| {
+            self.set(Controller::Cpu, Setting::CpuPeriod { period_us })?;
+            self.set(Controller::Cpu, Setting::CpuQuota { quota_us: Some(QUOTA_MIN_US), period_us })
+        };
+        let hands = refill::Hands {
+            now: &clock::monotonic_ns,
+            firings: &|| self.inner.cpu.periods(),
+            set_period: &set_period,
+            nap: &|ns| wait::nap(Duration::from_nanos(ns)),
+        };
+        // One after the other: each needs a CPU to itself for a ms.
+        let _alone = clockwork.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        let _brief = Brief::raise();
+        match refill::align(&hands, tick, period_us) {
+            Ok(true) => Ok(()),
+            Ok(false) => Err("the machine was too busy to see the quota's timer".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
     }
 
     /// CPU time per period for all processes together; `None` lifts the limit.

@@ -3,6 +3,7 @@
 mod counters;
 mod env;
 mod places;
+pub(crate) mod refill;
 pub(crate) mod remove;
 pub(crate) mod tree;
 #[cfg(test)]

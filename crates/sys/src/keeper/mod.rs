@@ -3,6 +3,7 @@
 
 mod serve;
 
+use crate::cgroup::refill::Clockwork;
 use crate::cgroup::tree::Tree;
 use crate::disk::Disks;
 use crate::error::Trying;
@@ -34,6 +35,7 @@ pub struct Keeper {
     pidfd: OwnedFd,
     run: Run,
     tree: Tree,
+    clockwork: Clockwork,
     disks: Disks,
     staging: PathBuf,
     /// Already shut down.
@@ -76,7 +78,8 @@ impl Keeper {
                 let pidfd = rustix::process::pidfd_open(pid, PidfdFlags::empty())
                     .trying(|| format!("open keeper {}", pid.as_raw_pid()))?;
                 let disks = Disks::new(&run.dir);
-                Ok(Keeper { socket: ours, pid, pidfd, run: run.clone(), tree, disks, staging, over: false })
+                let (run, clockwork) = (run.clone(), Clockwork::of_this_machine());
+                Ok(Keeper { socket: ours, pid, pidfd, run, tree, clockwork, disks, staging, over: false })
             }
         }
     }
@@ -96,6 +99,10 @@ impl Keeper {
 
     pub(crate) fn tree(&self) -> &Tree {
         &self.tree
+    }
+
+    pub(crate) fn clockwork(&self) -> &Clockwork {
+        &self.clockwork
     }
 
     pub(crate) fn disks(&self) -> &Disks {

@@ -46,6 +46,7 @@ pub fn plan(id: u32) -> EnvPlan {
         cgroup: CgroupPlan {
             cpu_quota_us: Some(20_000),
             cpu_period_us: 20_000,
+            cpu_refill: Refill::AtTick,
             memory_bytes: Some(256 << 20),
             pids_max: Some(256),
         },
