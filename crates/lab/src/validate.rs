@@ -5,6 +5,9 @@
 //!
 //! Source of all figures: pwrdrvr/lambda-throttling @e5ec41e, run 2025-03-01 (MIT); `published-tables.md` T1.
 
+#[cfg(test)]
+mod phase;
+
 use crate::results::Results;
 use danki_model::MemoryMb;
 use danki_record::Expectation;
