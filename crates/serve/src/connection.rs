@@ -1,6 +1,6 @@
 //! One connection, from accept to its end.
 
-use crate::meter::{Meter, Metered, MeteredBody, Phase};
+use crate::meter::{Meter, Metered, MeteredBody, Outgoing, Phase};
 use crate::server::{Config, stop_asked};
 use crate::service::{Answer, Call, Peer, Service, TlsInfo, read_body};
 use crate::stream::Stream;
@@ -112,7 +112,12 @@ async fn answer<S: Service>(
     let body = read_body(body, max_body_bytes).await;
     let received_ns = meter.request_read();
     match service.call(Call { head, body, ordinal, first_byte_ns, received_ns, peer }).await {
-        Answer::Reply { response, on_sent } => Ok(response.map(|body| meter.body(body, on_sent))),
+        Answer::Reply { response, on_sent } => {
+            Ok(response.map(|body| meter.body(Outgoing::Whole(body), on_sent)))
+        }
+        Answer::Stream { response } => {
+            Ok(response.map(|from| meter.body(Outgoing::Chunks { from, ended: false }, None)))
+        }
         Answer::HangUp => Err(Cut::HangUp),
         Answer::Reset => Err(Cut::Reset),
     }

@@ -15,6 +15,7 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::sync::mpsc;
 
 /// Called when a response is in the socket.
 type OnSent = Box<dyn FnOnce(u64) + Send>;
@@ -78,7 +79,7 @@ impl Meter {
     }
 
     /// The service answered: `on_sent` is called when the response is in the socket.
-    pub(crate) fn body(self: &Arc<Self>, body: Full<Bytes>, on_sent: Option<OnSent>) -> MeteredBody {
+    pub(crate) fn body(self: &Arc<Self>, body: Outgoing, on_sent: Option<OnSent>) -> MeteredBody {
         let mut notes = self.notes();
         notes.on_sent = on_sent;
         notes.taken = body.is_end_stream();
@@ -160,9 +161,35 @@ impl AsyncWrite for Metered {
     }
 }
 
+/// A response's body: there, or yet to come.
+pub(crate) enum Outgoing {
+    Whole(Full<Bytes>),
+    Chunks { from: mpsc::Receiver<Bytes>, ended: bool },
+}
+
+impl Outgoing {
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        match self {
+            Outgoing::Whole(body) => Pin::new(body).poll_frame(cx),
+            Outgoing::Chunks { from, ended } => {
+                let chunk = std::task::ready!(from.poll_recv(cx));
+                *ended = chunk.is_none();
+                Poll::Ready(chunk.map(|bytes| Ok(Frame::data(bytes))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match self {
+            Outgoing::Whole(body) => body.is_end_stream(),
+            Outgoing::Chunks { ended, .. } => *ended,
+        }
+    }
+}
+
 /// A body that notes when it was taken.
 pub(crate) struct MeteredBody {
-    body: Full<Bytes>,
+    body: Outgoing,
     meter: Arc<Meter>,
 }
 
@@ -174,7 +201,7 @@ impl Body for MeteredBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
-        let poll = Pin::new(&mut self.body).poll_frame(cx);
+        let poll = self.body.poll(cx);
         if self.body.is_end_stream() {
             self.meter.notes().taken = true;
         }
@@ -186,6 +213,9 @@ impl Body for MeteredBody {
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
+        match &self.body {
+            Outgoing::Whole(body) => body.size_hint(),
+            Outgoing::Chunks { .. } => SizeHint::default(),
+        }
     }
 }

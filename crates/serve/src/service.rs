@@ -9,6 +9,7 @@ use std::future::Future;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::mpsc;
 
 /// What answers requests.
 pub trait Service: Send + Sync + 'static {
@@ -96,6 +97,11 @@ pub enum Answer {
         response: Response<Full<Bytes>>,
         /// Called with the time at which the last byte was handed to the socket; dropped if that never happens.
         on_sent: Option<Box<dyn FnOnce(u64) + Send>>,
+    },
+    /// Sends a response chunk by chunk, until the sender is dropped. A client that reads slowly makes the sender wait.
+    Stream {
+        /// The response; its length is not known, so that it is chunked.
+        response: Response<mpsc::Receiver<Bytes>>,
     },
     /// Closes the connection in order (close_notify, FIN) without an answer.
     HangUp,

@@ -30,7 +30,7 @@ struct Seen {
 /// Answers by path: `/`, `/large`, `/slow` (when released), `/hangup`, `/reset`.
 struct Probe {
     idle_cutoff: Option<Duration>,
-    release: Semaphore,
+    release: Arc<Semaphore>,
     seen: Arc<Mutex<Vec<Seen>>>,
 }
 
@@ -44,6 +44,7 @@ impl Service for Probe {
         let size = match call.head.uri.path() {
             "/hangup" => return Answer::HangUp,
             "/reset" => return Answer::Reset,
+            "/chunks" => return chunks(&self.release),
             "/slow" => self.release.acquire().await.map(|_permit| 2).expect("open"),
             "/large" => 3_000_000,
             "/empty" => 0,
@@ -69,6 +70,18 @@ impl Service for Probe {
     }
 }
 
+/// A first chunk, and a second one once there is a permit.
+fn chunks(release: &Arc<Semaphore>) -> Answer {
+    let (sender, receiver) = tokio::sync::mpsc::channel(1);
+    let release = Arc::clone(release);
+    tokio::spawn(async move {
+        sender.send(Bytes::from_static(b"one")).await.expect("taken");
+        let _permit = release.acquire().await.expect("open");
+        sender.send(Bytes::from_static(b"two!")).await.expect("taken");
+    });
+    Answer::Stream { response: Response::new(receiver) }
+}
+
 struct Lab {
     server: Server,
     address: SocketAddr,
@@ -76,7 +89,7 @@ struct Lab {
 }
 
 fn lab(config: Config, idle_cutoff: Option<Duration>) -> Lab {
-    let service = Arc::new(Probe { idle_cutoff, release: Semaphore::new(0), seen: Arc::default() });
+    let service = Arc::new(Probe { idle_cutoff, release: Arc::new(Semaphore::new(0)), seen: Arc::default() });
     let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let server = Server::start(listener, config, Arc::clone(&service)).expect("starts");
     Lab { address: server.local_addr(), server, service }
@@ -162,6 +175,24 @@ async fn times_are_taken_in_order_and_bodies_arrive() {
     assert!(seen[1].received_ns - seen[1].first_byte_ns >= 20_000_000, "{:?}", seen[1]);
     assert_eq!(seen[1].body, Ok(Bytes::from_static(b"abc")));
     assert_eq!((&seen[2].body, seen[2].trailer.as_deref()), (&Ok(Bytes::from_static(b"abc")), Some("yes")));
+}
+
+#[tokio::test]
+async fn chunks_are_sent_as_they_come_and_the_connection_lives_on() {
+    let lab = lab(Config::default(), Some(SOON));
+    let mut stream = lab.connect().await;
+    stream.write_all(b"GET /chunks HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("written");
+    let mut got = Vec::new();
+    let first = b"3\r\none\r\n";
+    while !got.ends_with(first) {
+        got.push(timeout(SOON, stream.read_u8()).await.expect("soon").expect("a byte"));
+    }
+    lab.service.release.add_permits(1);
+    while !got.ends_with(b"4\r\ntwo!\r\n0\r\n\r\n") {
+        got.push(timeout(SOON, stream.read_u8()).await.expect("soon").expect("a byte"));
+    }
+    let again = ask(&mut stream, "GET / HTTP/1.1\r\nHost: x\r\n\r\n").await.expect("an answer");
+    assert_eq!(again, ("HTTP/1.1 200 OK".to_owned(), 2));
 }
 
 #[tokio::test]
