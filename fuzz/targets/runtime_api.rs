@@ -1,7 +1,7 @@
 //! A runtime is somebody else's program: whatever bytes it sends to the Runtime API, the session answers or closes, and lives on.
 #![no_main]
 
-use danki_runtime_api::{Limits, Session};
+use danki_runtime_api::{Limits, Profile, Session};
 use libfuzzer_sys::fuzz_target;
 use std::net::TcpListener;
 use std::time::Duration;
@@ -17,7 +17,7 @@ fuzz_target!(|data: &[u8]| {
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound");
-        let (session, _events) = Session::start(listener, Limits::default()).expect("session");
+        let (session, _events) = Session::start(listener, Limits::default(), Profile::default()).expect("session");
         exchange(address, data).await;
         let alive = exchange(address, b"GET /2018-06-01/ping HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
         assert!(alive.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&alive));

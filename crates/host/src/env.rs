@@ -7,7 +7,7 @@ use crate::{Error, ThawOrder, WhileFrozen, plan};
 use danki_model::lifecycle::Lifecycle;
 use danki_model::{EnvId, InitializationType, limits};
 use danki_record::{EnvEvent, EnvWhat, Event, Span};
-use danki_runtime_api::{Events, Limits, RuntimeEvent, Session};
+use danki_runtime_api::{Events, Limits, Profile, RuntimeEvent, Session};
 use danki_sys::{ExitStatus, ProcessPlan, Sandbox, SandboxEvent, clock};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -83,7 +83,7 @@ impl Env {
         shared.link.attach(id, address, tun)?;
         let [api, dns] =
             <[OwnedFd; 2]>::try_from(sandbox.take_sockets()).expect("the plan asks for two sockets");
-        let (session, events) = Session::start(TcpListener::from(api), Limits::default())?;
+        let (session, events) = Session::start(TcpListener::from(api), Limits::default(), Profile::default())?;
         let dns = (shared.dns)(id, UdpSocket::from(dns));
         let exits = UnixDatagram::from_std(sandbox.event_fd().try_clone_to_owned()?.into())?;
         let rng = SmallRng::seed_from_u64(shared.config.seed ^ (u64::from(id.0) << 32));

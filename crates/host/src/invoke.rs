@@ -2,9 +2,9 @@
 
 use crate::Error;
 use crate::answer::Answer;
+use crate::call::Call;
 use crate::env::{Env, Happening};
 use crate::facts::Facts;
-use crate::call::Call;
 use bytes::Bytes;
 use danki_model::lifecycle::{Action, Ending, Failure, Input, Phase, State, Timer};
 use danki_model::{Exit, InitializationType, RequestId, limits, log, platform_error};
@@ -258,6 +258,7 @@ impl<'a> Drive<'a> {
             client_context: call.caller.client_context,
             cognito_identity: call.caller.cognito_identity,
             payload: call.payload,
+            stream: call.wants == crate::answer::Wants::Stream,
         };
         self.env.session.deliver(invoke)?;
         if std::mem::take(&mut self.deferred_thaw) {
@@ -312,6 +313,7 @@ impl<'a> Drive<'a> {
                 self.facts.posted(at_ns, body, Some(error_type));
                 Some(Input::Error(request_id))
             }
+            RuntimeEvent::StreamBegun { .. } | RuntimeEvent::Extension(_) => None,
             RuntimeEvent::InitError { error_type, body, .. } => {
                 self.facts.init_error = Some((error_type, body));
                 Some(Input::InitError)

@@ -1,12 +1,16 @@
 //! The answers that a runtime reads, byte for byte (`lambda-platform.md` §1.3, §1.4, §1.6).
 
+use crate::bucket::STREAM_BYTES_MAX;
 use crate::event::Attempt;
+use crate::extension_words;
+use crate::roster::{ExtensionEvent, FunctionFacts};
 use crate::state::Forbidden;
 use crate::words::{self, MAX_PAYLOAD_BYTES};
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::header::{CONTENT_TYPE, HeaderName, HeaderValue};
 use hyper::{Response, StatusCode};
+use serde::Serialize;
 
 /// An answer, ready to be sent.
 pub type Answer = Response<Full<Bytes>>;
@@ -24,6 +28,56 @@ fn answer(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>)
 /// A post was taken.
 pub fn accepted() -> Answer {
     answer(StatusCode::ACCEPTED, JSON, "{\"status\":\"OK\"}\n")
+}
+
+/// A subscription was taken.
+pub fn ok() -> Answer {
+    answer(StatusCode::OK, TEXT, "OK")
+}
+
+/// An extension has registered.
+pub fn registered(identifier: &str, function: &FunctionFacts) -> Answer {
+    let body = serde_json::to_vec(function).expect("strings are JSON");
+    let mut response = answer(StatusCode::OK, JSON, body);
+    let identifier = HeaderValue::from_str(identifier).expect("a UUID fits a header");
+    response.headers_mut().insert(HeaderName::from_static(extension_words::IDENTIFIER), identifier);
+    response
+}
+
+/// An extension's event.
+pub fn extension_event(event: &ExtensionEvent) -> Answer {
+    let mut response = answer(StatusCode::OK, JSON, event.body.clone());
+    let identifier = HeaderValue::from_str(&event.identifier).expect("a UUID fits a header");
+    response.headers_mut().insert(HeaderName::from_static(extension_words::EVENT_IDENTIFIER), identifier);
+    response
+}
+
+/// An extension may not do this.
+pub fn forbidden(error_type: &str, message: &str) -> Answer {
+    answer(StatusCode::FORBIDDEN, JSON, error(error_type, message))
+}
+
+/// A subscription that is not valid.
+pub fn invalid(message: &str) -> Answer {
+    answer(StatusCode::BAD_REQUEST, JSON, error("ValidationError", message))
+}
+
+/// The Logs API, which the Telemetry API has replaced: as AWS answers where there is none.
+pub fn no_logs_api() -> Answer {
+    answer(StatusCode::ACCEPTED, JSON, error("Logs.NotSupported", "Logs API is not supported"))
+}
+
+fn error(error_type: &str, message: &str) -> Vec<u8> {
+    #[derive(Serialize)]
+    #[serde(rename_all = "camelCase")]
+    struct Error<'a> {
+        error_message: &'a str,
+        error_type: &'a str,
+    }
+    let mut body =
+        serde_json::to_vec(&Error { error_message: message, error_type }).expect("strings are JSON");
+    body.push(b'\n');
+    body
 }
 
 /// `GET /ping`
@@ -77,6 +131,9 @@ pub enum Refusal {
     /// The body is over the limit.
     #[error("Exceeded maximum allowed payload size ({MAX_PAYLOAD_BYTES} bytes).")]
     TooLarge,
+    /// The streamed body is over the limit.
+    #[error("Exceeded maximum allowed payload size ({STREAM_BYTES_MAX} bytes).")]
+    StreamTooLarge,
     /// The runtime's process was killed, or the session stopped: there is nobody to answer.
     #[error("Internal Server Error")]
     Stale,
@@ -90,7 +147,9 @@ impl Refusal {
             Refusal::Forbidden(_) => (StatusCode::FORBIDDEN, "InvalidStateTransition"),
             Refusal::Truncated => (StatusCode::BAD_REQUEST, "TruncatedHTTPRequest"),
             Refusal::ResponseMode => (StatusCode::BAD_REQUEST, "InvalidFunctionResponseMode"),
-            Refusal::TooLarge => (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge"),
+            Refusal::TooLarge | Refusal::StreamTooLarge => {
+                (StatusCode::PAYLOAD_TOO_LARGE, "RequestEntityTooLarge")
+            }
             Refusal::Stale => (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError"),
         }
     }
@@ -112,6 +171,12 @@ pub fn platform_payload(refusal: Refusal) -> (&'static str, Bytes) {
             "Function.ResponseSizeTooLarge",
             format!(
                 "Response payload size exceeded maximum allowed payload size ({MAX_PAYLOAD_BYTES} bytes)."
+            ),
+        ),
+        Refusal::StreamTooLarge => (
+            "Function.ResponseSizeTooLarge",
+            format!(
+                "Response payload size exceeded maximum allowed payload size ({STREAM_BYTES_MAX} bytes)."
             ),
         ),
         // The error types are AWS's (§1.8); that the payload has this shape is an assumption.

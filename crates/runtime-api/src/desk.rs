@@ -2,6 +2,7 @@
 
 use crate::answer::Refusal;
 use crate::event::{Attempt, Invoke};
+use crate::roster::Roster;
 use crate::state::{State, Step};
 use danki_model::RequestId;
 use std::sync::Arc;
@@ -18,17 +19,19 @@ pub struct Desk {
     attempts: u64,
     queued: Option<Invoke>,
     current: Option<Arc<Attempt>>,
+    roster: Roster,
 }
 
 impl Desk {
-    /// Of a runtime that was just started.
-    pub fn new() -> Desk {
+    /// Of a runtime that was just started, or whose extensions were.
+    pub fn new(roster: Roster) -> Desk {
         Desk {
             state: State::Started,
             generation: Generation::default(),
             attempts: 0,
             queued: None,
             current: None,
+            roster,
         }
     }
 
@@ -39,8 +42,9 @@ impl Desk {
 
     /// The process was killed: its connections count no more, a fresh one starts over. A waiting event is dropped.
     pub fn reset(&mut self) {
-        *self =
-            Desk { generation: Generation(self.generation.0 + 1), attempts: self.attempts, ..Desk::new() };
+        self.generation = Generation(self.generation.0 + 1);
+        (self.state, self.queued, self.current) = (State::Started, None, None);
+        self.roster.reset();
     }
 
     /// Puts an event down for the next `/next`; refused with the id of the one that is in the way.
@@ -49,10 +53,29 @@ impl Desk {
             return Err(Some(queued.request_id.clone()));
         }
         match self.state {
-            State::Started | State::Ready | State::ResponseSent => self.queued = Some(invoke),
+            State::Started | State::Ready | State::ResponseSent => {
+                self.roster.invoke(&invoke);
+                self.queued = Some(invoke);
+            }
             _ => return Err(self.current.as_ref().map(|a| a.invoke.request_id.clone())),
         }
         Ok(())
+    }
+
+    /// The extensions, for a request of one.
+    pub fn roster(&mut self, by: Generation) -> Result<&mut Roster, Refusal> {
+        self.check(by)?;
+        Ok(&mut self.roster)
+    }
+
+    /// The extensions, for the host.
+    pub fn crew(&mut self) -> &mut Roster {
+        &mut self.roster
+    }
+
+    /// Whether the caller of the current invocation takes a streamed response as it comes.
+    pub fn streams(&self) -> bool {
+        self.current.as_ref().is_some_and(|attempt| attempt.invoke.stream)
     }
 
     /// `/next` arrived. True: the runtime begins to wait just now (it was not waiting already).
@@ -60,6 +83,7 @@ impl Desk {
         self.check(by)?;
         let before = self.state;
         self.state = before.after(Step::Next)?;
+        self.roster.close_registration();
         Ok(self.state == State::Ready && before != State::Ready)
     }
 
@@ -130,11 +154,12 @@ mod tests {
             client_context: None,
             cognito_identity: None,
             payload: Bytes::new(),
+            stream: false,
         }
     }
 
     fn running(id: &str) -> (Desk, Generation, Arc<Attempt>) {
-        let mut desk = Desk::new();
+        let mut desk = Desk::new(Roster::new(Vec::new(), 1));
         let g = desk.generation();
         desk.deliver(invoke(id)).expect("free");
         assert!(desk.ask(g).expect("allowed"));

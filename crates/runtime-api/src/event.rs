@@ -1,7 +1,9 @@
 //! What goes in and what comes out of a session.
 
+use crate::subscription::Subscription;
 use bytes::Bytes;
 use danki_model::RequestId;
+use danki_model::crew::{ExtensionId, Registration};
 use tokio::sync::mpsc;
 
 /// One event for the function.
@@ -21,6 +23,8 @@ pub struct Invoke {
     pub cognito_identity: Option<String>,
     /// The event's bytes, at most [`crate::MAX_PAYLOAD_BYTES`].
     pub payload: Bytes,
+    /// The caller takes a streamed response as it comes; otherwise it is collected.
+    pub stream: bool,
 }
 
 /// An [`Invoke`] that was handed to one runtime process.
@@ -32,7 +36,7 @@ pub(crate) struct Attempt {
 }
 
 /// What the runtime did. Times are `danki_sys::clock::monotonic_ns`.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub enum RuntimeEvent {
     /// It asked for the next event: init is done, or the last invocation is finished. Once per wait, however often the
     /// runtime reconnects meanwhile.
@@ -48,13 +52,25 @@ pub enum RuntimeEvent {
         /// Just before the first byte was written, so that nothing the function does is earlier.
         at_ns: u64,
     },
+    /// A streamed response has begun, for a caller that takes it as it comes; [`RuntimeEvent::Response`] or
+    /// [`RuntimeEvent::Error`] follows at its end.
+    StreamBegun {
+        /// Whose response.
+        request_id: RequestId,
+        /// When its first byte was read.
+        at_ns: u64,
+        /// `Content-Type` of the post.
+        content_type: Option<String>,
+        /// Its bytes. While nobody reads, the runtime waits; dropped, they are thrown away.
+        chunks: mpsc::Receiver<Bytes>,
+    },
     /// The function's response.
     Response {
         /// Whose response.
         request_id: RequestId,
         /// When its last byte was read.
         at_ns: u64,
-        /// All of it.
+        /// All of it; empty where it was handed on as it came.
         body: Bytes,
         /// `Content-Type` of the post.
         content_type: Option<String>,
@@ -82,6 +98,42 @@ pub enum RuntimeEvent {
         /// The caller's payload.
         body: Bytes,
     },
+    /// An extension did something.
+    Extension(ExtensionCall),
+}
+
+/// What an extension did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ExtensionCall {
+    /// When the request was read.
+    pub at_ns: u64,
+    /// Which one.
+    pub id: ExtensionId,
+    /// Its name.
+    pub name: String,
+    /// What.
+    pub what: ExtensionWhat,
+}
+
+/// A request of an extension that was granted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ExtensionWhat {
+    /// It registered.
+    Registered(Registration),
+    /// It waits for an event.
+    NextRequested,
+    /// Its init failed; it will exit.
+    InitError {
+        /// In its own words, e.g. `Extension.ConfigInvalid`.
+        error_type: String,
+    },
+    /// It cannot go on; it will exit.
+    ExitError {
+        /// In its own words.
+        error_type: String,
+    },
+    /// It subscribed to telemetry.
+    Subscribed(Subscription),
 }
 
 /// What a streaming response says beside its bytes.
@@ -90,6 +142,8 @@ pub struct Streaming {
     /// Its JSON prelude (`statusCode`, `headers`, `cookies`), where the content type says that there is one. The prelude
     /// and its 8 NUL bytes are also the beginning of the body.
     pub prelude: Option<Bytes>,
+    /// How long it was.
+    pub bytes: u64,
 }
 
 /// The events of one session, in the order in which they happened on each connection.

@@ -1,4 +1,5 @@
-//! The Runtime API (version 2018-06-01) of one execution environment.
+//! The Runtime API (version 2018-06-01) of one execution environment, and beside it the Extensions API (2020-01-01) and
+//! subscriptions of the Telemetry API (2022-07-01).
 //!
 //! A [`Session`] listens on a socket inside the env's network namespace; the runtime in the env long-polls it for events and
 //! posts its answers. [`Session::deliver`] hands an event in, [`Events`] says what the runtime did and when. What is allowed
@@ -9,18 +10,28 @@
 
 mod answer;
 mod body;
+mod bucket;
 mod desk;
 mod event;
+mod extension_words;
+mod extensions;
 mod listen;
 mod payload;
 mod posting;
+mod roster;
 mod routes;
 mod server;
 mod session;
 mod stamp;
+pub mod standing;
 pub mod state;
+mod stream;
+mod subscription;
 mod words;
 
-pub use event::{Events, Invoke, RuntimeEvent, Streaming};
-pub use session::{Error, Limits, Session};
+pub use bucket::STREAM_BYTES_MAX;
+pub use event::{Events, ExtensionCall, ExtensionWhat, Invoke, RuntimeEvent, Streaming};
+pub use roster::FunctionFacts;
+pub use session::{Error, Limits, Profile, Session};
+pub use subscription::{Buffering, Destination, Subscription};
 pub use words::MAX_PAYLOAD_BYTES;

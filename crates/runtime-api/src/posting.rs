@@ -4,10 +4,11 @@ use crate::answer::{Refusal, platform_payload};
 use crate::desk::Generation;
 use crate::event::RuntimeEvent;
 use crate::session::Shared;
+use bytes::Bytes;
 use danki_model::RequestId;
 use danki_sys::clock::monotonic_ns;
 use std::sync::Arc;
-use tokio::sync::mpsc::OwnedPermit;
+use tokio::sync::mpsc::{OwnedPermit, Receiver};
 
 /// Holds room for the event from the beginning, so that ending needs no waiting. Dropped without [`Posting::end`]
 /// (the runtime closed its connection half-way), it reports a truncated response.
@@ -27,6 +28,12 @@ impl Posting {
         room: OwnedPermit<RuntimeEvent>,
     ) -> Posting {
         Posting { shared, generation, request_id, room: Some(room) }
+    }
+
+    /// The event that says that a streamed response has begun.
+    pub fn begun(&self, content_type: Option<String>, chunks: Receiver<Bytes>) -> RuntimeEvent {
+        let request_id = self.request_id.clone();
+        RuntimeEvent::StreamBegun { request_id, at_ns: monotonic_ns(), content_type, chunks }
     }
 
     /// The platform answers in the function's place.

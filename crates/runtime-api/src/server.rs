@@ -4,12 +4,15 @@ use crate::answer::{self, Answer, Refusal};
 use crate::body::{self, Whole};
 use crate::desk::Generation;
 use crate::event::{RuntimeEvent, Streaming};
+use crate::extensions::{self, render};
 use crate::posting::Posting;
 use crate::routes::{Route, route};
 use crate::session::Shared;
 use crate::stamp::Slot;
+use crate::standing::Standing;
 use crate::state::Step;
-use crate::{payload, words};
+use crate::{payload, stream, words};
+use bytes::Bytes;
 use danki_sys::clock::monotonic_ns;
 use hyper::body::Incoming;
 use hyper::header::CONTENT_TYPE;
@@ -31,6 +34,18 @@ pub async fn serve(
         Route::Response(id) => response(shared, generation, id, headers, &mut body).await,
         Route::Error(id) => error(shared, generation, id, headers, &mut body).await,
         Route::InitError => init_error(&shared, generation, headers, &mut body).await,
+        Route::Register => render(extensions::register(&shared, generation, headers, &mut body).await),
+        Route::ExtensionNext => render(extensions::next(&shared, generation, headers).await),
+        Route::ExtensionInitError => {
+            let to = Standing::InitError;
+            render(extensions::error(&shared, generation, headers, &mut body, to).await)
+        }
+        Route::ExtensionExitError => {
+            let to = Standing::ExitError;
+            render(extensions::error(&shared, generation, headers, &mut body, to).await)
+        }
+        Route::Telemetry => render(extensions::subscribe(&shared, generation, headers, &mut body).await),
+        Route::Logs => Ok(answer::no_logs_api()),
         Route::Unknown => Ok(answer::not_found()),
     };
     if let Err(Refusal::Stale) = answer {
@@ -69,7 +84,7 @@ async fn response(
     headers: &HeaderMap,
     body: &mut Incoming,
 ) -> Result<Answer, Refusal> {
-    let mut posting = begin(shared, generation, id, headers, Step::Response).await?;
+    let mut posting = begin(shared.clone(), generation, id, headers, Step::Response).await?;
     let streaming = match headers.get(words::RESPONSE_MODE).map(|v| v.as_bytes()) {
         None | Some(b"") => false,
         Some(b"streaming") => true,
@@ -78,7 +93,18 @@ async fn response(
             return Err(Refusal::ResponseMode);
         }
     };
-    let Whole { bytes, trailers } = read(&mut posting, body).await?;
+    let content_type = headers.get(CONTENT_TYPE).map(text);
+    let passed_on = streaming && shared.desk().streams();
+    let (bytes, length, trailers) = if passed_on {
+        let room = shared.room().await?;
+        let ended = stream::pass_on(&posting, body, room, content_type.clone()).await;
+        let ended = refuse(&mut posting, ended)?;
+        (Bytes::new(), ended.bytes, ended.trailers)
+    } else {
+        let read = body::read(body).await;
+        let Whole { bytes, trailers } = refuse(&mut posting, read)?;
+        (bytes.clone(), bytes.len() as u64, trailers)
+    };
     let failed = trailers.get(words::ERROR_TYPE).filter(|_| streaming);
     posting.end(|request_id, at_ns| match failed {
         Some(error_type) => RuntimeEvent::Error {
@@ -88,10 +114,8 @@ async fn response(
             body: payload::trailer(trailers.get(words::ERROR_BODY)),
         },
         None => {
-            let content_type = headers.get(CONTENT_TYPE).map(text);
-            let streaming = streaming.then(|| Streaming {
-                prelude: content_type.as_deref().and_then(|t| payload::prelude(t, &bytes)),
-            });
+            let prelude = content_type.as_deref().and_then(|t| payload::prelude(t, &bytes));
+            let streaming = streaming.then_some(Streaming { prelude, bytes: length });
             RuntimeEvent::Response { request_id, at_ns, body: bytes, content_type, streaming }
         }
     })?;
@@ -106,7 +130,8 @@ async fn error(
     body: &mut Incoming,
 ) -> Result<Answer, Refusal> {
     let mut posting = begin(shared, generation, id, headers, Step::Error).await?;
-    let bytes = read(&mut posting, body).await?.bytes;
+    let read = body::read(body).await;
+    let bytes = refuse(&mut posting, read)?.bytes;
     let body = payload::without_cause(headers.get(CONTENT_TYPE), bytes);
     let error_type = reported_type(headers);
     posting.end(|request_id, at_ns| RuntimeEvent::Error { request_id, at_ns, error_type, body })?;
@@ -141,13 +166,12 @@ async fn begin(
     Ok(Posting::begin(shared, generation, request_id, room))
 }
 
-/// The body; where it cannot be had the invocation ends here, before the rest of the body is thrown away.
-async fn read(posting: &mut Posting, body: &mut Incoming) -> Result<Whole, Refusal> {
-    let whole = body::read(body).await;
-    if let Err(refusal) = whole {
+/// Where the body cannot be had the invocation ends here, before the rest of the body is thrown away.
+fn refuse<T>(posting: &mut Posting, read: Result<T, Refusal>) -> Result<T, Refusal> {
+    if let Err(refusal) = read {
         posting.refuse(refusal)?;
     }
-    whole
+    read
 }
 
 fn reported_type(headers: &HeaderMap) -> String {

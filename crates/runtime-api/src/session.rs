@@ -4,8 +4,11 @@ use crate::answer::Refusal;
 use crate::desk::Desk;
 use crate::event::{Events, Invoke, RuntimeEvent};
 use crate::listen;
+use crate::roster::{FunctionFacts, Roster};
 use crate::words::{self, MAX_PAYLOAD_BYTES};
 use danki_model::RequestId;
+use danki_model::crew::ExtensionId;
+use danki_model::shutdown::ShutdownReason;
 use hyper::header::HeaderValue;
 use std::net::TcpListener;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -51,6 +54,17 @@ impl Default for Limits {
     }
 }
 
+/// Whose session it is.
+#[derive(Clone, Debug, Default)]
+pub struct Profile {
+    /// What extensions are told.
+    pub function: FunctionFacts,
+    /// File names in `/opt/extensions`: what registers under one of these is an external extension.
+    pub externals: Vec<String>,
+    /// Of the identifiers that extensions get.
+    pub seed: u64,
+}
+
 /// The Runtime API of one env. Dropping it stops it.
 #[derive(Debug)]
 pub struct Session {
@@ -61,13 +75,18 @@ pub struct Session {
 
 impl Session {
     /// Serves `listener` on the current tokio runtime. The socket may live in another network namespace.
-    pub fn start(listener: TcpListener, limits: Limits) -> Result<(Session, Events), Error> {
+    pub fn start(
+        listener: TcpListener,
+        limits: Limits,
+        profile: Profile,
+    ) -> Result<(Session, Events), Error> {
         listener.set_nonblocking(true)?;
         let backlog = listener.try_clone()?;
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let (sender, receiver) = mpsc::channel(limits.events.max(2));
         let shared = Arc::new(Shared {
-            desk: Mutex::new(Desk::new()),
+            desk: Mutex::new(Desk::new(Roster::new(profile.externals, profile.seed))),
+            function: profile.function,
             changed: Notify::new(),
             events: sender.downgrade(),
         });
@@ -81,6 +100,17 @@ impl Session {
         self.shared.desk().deliver(invoke).map_err(Error::Busy)?;
         self.shared.changed.notify_waiters();
         Ok(())
+    }
+
+    /// Every extension is ready: no one may subscribe to telemetry any more.
+    pub fn init_is_over(&self) {
+        self.shared.desk().crew().close_subscription();
+    }
+
+    /// Answers the pending event requests of these extensions with the SHUTDOWN event.
+    pub fn shutdown(&self, reason: ShutdownReason, deadline_epoch_ms: u64, to: &[ExtensionId]) {
+        self.shared.desk().crew().shutdown(reason, deadline_epoch_ms, to);
+        self.shared.changed.notify_waiters();
     }
 
     /// The runtime's process was killed and another one will come: nothing that the dead one said or still had in the
@@ -129,6 +159,8 @@ fn check(invoke: &Invoke) -> Result<(), Error> {
 #[derive(Debug)]
 pub(crate) struct Shared {
     desk: Mutex<Desk>,
+    /// What extensions are told.
+    pub function: FunctionFacts,
     /// An event was put down, or the process was reset.
     pub changed: Notify,
     /// Weak: the channel ends with the accept loop, which holds the sender.

@@ -138,7 +138,7 @@ async fn refusals_in_aws_s_words() {
     check(&mut peer, "/invocation/b/error", 400, bad_id).await;
     check(&mut peer, "/restore/error", 404, "404 page not found\n").await;
     peer.send("PUT /2022-07-01/telemetry HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}").await;
-    assert_eq!(peer.reply().await.status, 404);
+    assert_eq!(peer.reply().await.status, 403, "only extensions subscribe");
     peer.get("/ping").await;
     let pong = peer.reply().await;
     assert_eq!((pong.status, pong.text()), (200, "pong"));
@@ -268,7 +268,7 @@ async fn streaming_responses() {
             assert_eq!(content_type.as_deref(), Some("application/vnd.awslambda.http-integration-response"));
             assert_eq!(
                 streaming,
-                Some(Streaming { prelude: Some(Bytes::from_static(b"{\"statusCode\":201}")) })
+                Some(Streaming { prelude: Some(Bytes::from_static(b"{\"statusCode\":201}")), bytes: 31 })
             );
         }
         other => panic!("{other:?}"),

@@ -8,7 +8,7 @@ pub mod process;
 
 use bytes::Bytes;
 use danki_model::RequestId;
-use danki_runtime_api::{Events, Invoke, Limits, RuntimeEvent, Session};
+use danki_runtime_api::{Events, FunctionFacts, Invoke, Limits, Profile, RuntimeEvent, Session};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -32,7 +32,23 @@ impl Api {
     pub fn with(limits: Limits) -> Api {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let address = listener.local_addr().unwrap();
-        let (session, events) = Session::start(listener, limits).unwrap();
+        let (session, events) = Session::start(listener, limits, Profile::default()).unwrap();
+        Api { session, events, address }
+    }
+
+    /// Of a function with these external extensions.
+    pub fn with_extensions(externals: &[&str]) -> Api {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let address = listener.local_addr().unwrap();
+        let function = FunctionFacts {
+            function_name: "f".to_owned(),
+            function_version: "$LATEST".to_owned(),
+            handler: "index.handler".to_owned(),
+            account_id: Some("123456789012".to_owned()),
+        };
+        let externals = externals.iter().map(|name| (*name).to_owned()).collect();
+        let profile = Profile { function, externals, seed: 7 };
+        let (session, events) = Session::start(listener, Limits::default(), profile).unwrap();
         Api { session, events, address }
     }
 
@@ -105,6 +121,7 @@ pub fn invoke(id: &str, payload: impl Into<Bytes>) -> Invoke {
         client_context: None,
         cognito_identity: None,
         payload: payload.into(),
+        stream: false,
     }
 }
 
