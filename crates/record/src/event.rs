@@ -24,6 +24,10 @@ pub enum Event {
     Flight(Flight),
     /// One request served by an endpoint of the region (written by `region`).
     Request(Request),
+    /// The tracing header that an invocation was delivered with (written by `host`).
+    Trace(TraceHeader),
+    /// One X-Ray segment document that a function sent to the daemon (written by `region`).
+    Segment(SegmentDocument),
     /// Something that a reader of the results must know.
     Caveat {
         /// One sentence.
@@ -329,4 +333,28 @@ pub struct Request {
     pub status: u16,
     /// The fault that was injected, if any.
     pub fault: Option<String>,
+}
+
+/// The tracing header of one invocation.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TraceHeader {
+    /// When it was delivered.
+    pub at_ns: u64,
+    /// Which env.
+    pub env: EnvId,
+    /// Whose.
+    pub request_id: RequestId,
+    /// `Root=1-…;Parent=…;Sampled=1`
+    pub header: String,
+}
+
+/// A segment or subsegment as an X-Ray SDK sent it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct SegmentDocument {
+    /// When its datagram arrived.
+    pub at_ns: u64,
+    /// Which env sent it.
+    pub env: EnvId,
+    /// The document: one JSON object of at most 64 kB.
+    pub document: serde_json::Value,
 }
