@@ -1,0 +1,22 @@
+//! X-Ray, without the network: the daemon's datagrams, tracing headers, sampling documents, and the traces of a run.
+//!
+//! A function's SDK sends segment documents ([`parse_datagram`]); `region` records them as they are. What Lambda itself would have sent
+//! is derived from danki's own facts when traces are read ([`traces`]), so that the two always agree. Sources: X-Ray's "segment documents"
+//! page and PutTraceSegments; the SDKs' emitters; the anatomy of real traces in `docs/xray.md`.
+
+mod datagram;
+mod document;
+mod header;
+mod lambda;
+mod otlp;
+mod sampling;
+mod text;
+mod trace;
+
+pub use datagram::{BadDatagram, MAX_DOCUMENT_BYTES, parse_datagram};
+pub use document::{Entity, Outcome};
+pub use header::TraceHeader;
+pub use otlp::otlp;
+pub use sampling::answer as sampling_answer;
+pub use text::render;
+pub use trace::{Run, Trace, traces};
