@@ -3,7 +3,7 @@
 //! Precedence, lowest first: defaults that a customer may override (PATH, LANG, TZ…), the customer's variables, the
 //! platform's reserved variables. `_X_AMZN_TRACE_ID` is not here: it is set per invocation by the runtime.
 
-use crate::{FunctionSpec, InitializationType, Runtime, log};
+use crate::{FunctionSpec, InitializationType, LogFormat, Runtime, log};
 use std::collections::BTreeMap;
 
 /// Where the Runtime API answers inside an env (recorded on AWS 2026).
@@ -20,7 +20,7 @@ pub const SECRET_ACCESS_KEY: &str = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY";
 pub const SESSION_TOKEN: &str = "danki-example-session-token";
 
 /// Names that a customer cannot set (AWS docs, "Defined runtime environment variables").
-const RESERVED: [&str; 22] = [
+const RESERVED: [&str; 24] = [
     "_HANDLER",
     "_X_AMZN_TRACE_ID",
     "AWS_ACCESS_KEY",
@@ -31,7 +31,9 @@ const RESERVED: [&str; 22] = [
     "AWS_LAMBDA_FUNCTION_NAME",
     "AWS_LAMBDA_FUNCTION_VERSION",
     "AWS_LAMBDA_INITIALIZATION_TYPE",
+    "AWS_LAMBDA_LOG_FORMAT",
     "AWS_LAMBDA_LOG_GROUP_NAME",
+    "AWS_LAMBDA_LOG_LEVEL",
     "AWS_LAMBDA_LOG_STREAM_NAME",
     "AWS_LAMBDA_MAX_CONCURRENCY",
     "AWS_LAMBDA_METADATA_API",
@@ -69,6 +71,26 @@ pub fn process_environment(spec: &FunctionSpec, identity: &Identity) -> BTreeMap
     );
     all.extend(platform(spec, identity));
     all
+}
+
+/// What an external extension does not see of these, beside everything that begins with `_` (`lambda-platform.md` §2.1).
+const NOT_FOR_EXTENSIONS: [&str; 10] = [
+    "AWS_EXECUTION_ENV",
+    "AWS_LAMBDA_LOG_FORMAT",
+    "AWS_LAMBDA_LOG_GROUP_NAME",
+    "AWS_LAMBDA_LOG_LEVEL",
+    "AWS_LAMBDA_LOG_STREAM_NAME",
+    "AWS_XRAY_CONTEXT_MISSING",
+    "AWS_XRAY_DAEMON_ADDRESS",
+    "LAMBDA_RUNTIME_DIR",
+    "LAMBDA_TASK_ROOT",
+    "PWD",
+];
+
+/// All variables of an external extension's process, from those of the function's.
+pub fn extension_environment(process: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let seen = |name: &str| !name.starts_with('_') && !NOT_FOR_EXTENSIONS.contains(&name);
+    process.iter().filter(|(name, _)| seen(name)).map(|(n, v)| (n.clone(), v.clone())).collect()
 }
 
 fn overridable(runtime: Runtime) -> BTreeMap<String, String> {
@@ -117,16 +139,25 @@ fn platform(spec: &FunctionSpec, identity: &Identity) -> BTreeMap<String, String
         ("AWS_LAMBDA_FUNCTION_VERSION", &identity.version),
         ("AWS_LAMBDA_FUNCTION_MEMORY_SIZE", &spec.memory.mb().to_string()),
         ("AWS_LAMBDA_INITIALIZATION_TYPE", identity.initialization.as_str()),
-        ("AWS_LAMBDA_LOG_GROUP_NAME", &log::group_name(&spec.name)),
+        ("AWS_LAMBDA_LOG_GROUP_NAME", &log_group(spec)),
         ("AWS_LAMBDA_LOG_STREAM_NAME", &identity.log_stream),
         ("AWS_LAMBDA_RUNTIME_API", RUNTIME_API),
         ("LAMBDA_TASK_ROOT", "/var/task"),
         ("LAMBDA_RUNTIME_DIR", "/var/runtime"),
     ]);
+    all.insert("AWS_LAMBDA_LOG_FORMAT".to_owned(), spec.logging.format.as_str().to_owned());
+    if spec.logging.format == LogFormat::Json {
+        all.insert("AWS_LAMBDA_LOG_LEVEL".to_owned(), spec.logging.application.as_str().to_owned());
+    }
     if spec.runtime != Runtime::Provided {
         all.insert("AWS_EXECUTION_ENV".to_owned(), format!("AWS_Lambda_{}", spec.runtime));
     }
     all
+}
+
+/// The function's log group.
+pub fn log_group(spec: &FunctionSpec) -> String {
+    spec.logging.group.clone().unwrap_or_else(|| log::group_name(&spec.name))
 }
 
 fn to_map<const N: usize>(pairs: [(&str, &str); N]) -> BTreeMap<String, String> {
@@ -161,6 +192,18 @@ mod tests {
         ] {
             assert_eq!(all.get(name).map(String::as_str), Some(value), "{name}");
         }
+        assert_eq!(all.get("AWS_LAMBDA_LOG_FORMAT").map(String::as_str), Some("Text"));
+        assert!(!all.contains_key("AWS_LAMBDA_LOG_LEVEL"), "text has no levels");
+        let extension = extension_environment(&all);
+        for name in ["TABLE", "AWS_REGION", "AWS_ACCESS_KEY_ID", "AWS_LAMBDA_RUNTIME_API", "TZ", "PATH"] {
+            assert!(extension.contains_key(name), "{name}");
+        }
+        for name in ["_HANDLER", "_AWS_XRAY_DAEMON_PORT", "LAMBDA_TASK_ROOT", "AWS_EXECUTION_ENV"] {
+            assert!(!extension.contains_key(name), "{name}");
+        }
+        spec.logging.format = LogFormat::Json;
+        let all = process_environment(&spec, &identity);
+        assert_eq!(all.get("AWS_LAMBDA_LOG_LEVEL").map(String::as_str), Some("INFO"));
         spec.runtime = Runtime::Provided;
         let all = process_environment(&spec, &identity);
         assert!(!all.contains_key("AWS_EXECUTION_ENV") && !all.contains_key("SHLVL"));

@@ -20,6 +20,7 @@ mod logging;
 mod memory;
 pub mod platform_error;
 pub mod shutdown;
+pub mod telemetry;
 pub mod time;
 mod validate;
 
