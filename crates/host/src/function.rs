@@ -76,7 +76,8 @@ impl Function {
         self.yard.count(self.version.id)
     }
 
-    /// Asks for provisioned concurrency, or for another amount of it. Envs begin to initialise at once.
+    /// Asks for provisioned concurrency, or for another amount of it. Envs begin to initialise at once. Must be
+    /// called on a tokio runtime, as all that begins work.
     pub fn provision(&self, requested: u32) -> Result<Provisioned, Refused> {
         if self.version.deployed.version == log::LATEST {
             return Err(Refused::Latest);

@@ -15,7 +15,7 @@ use danki_model::concurrency::{
 };
 use danki_model::lifecycle::Failure;
 use danki_model::{EnvId, InitializationType};
-use danki_record::{EnvEvent, EnvWhat, Event, Span};
+use danki_record::{EnvEvent, EnvWhat, Event, Refused, Span};
 use danki_sys::clock;
 use std::collections::{BTreeMap, HashMap};
 use std::pin::{Pin, pin};
@@ -214,7 +214,7 @@ impl Yard {
                     let version = state.versions.get(&version).cloned().expect("it has envs: it is deployed");
                     tokio::spawn(Arc::clone(self).prepare(version, env, initialization));
                 }
-                Action::Throttle(ticket, reason) => state.throttle(ticket, reason),
+                Action::Throttle(ticket, reason) => self.throttle(state, ticket, reason),
                 // Whoever waits for the outcome sees that the sender is gone.
                 Action::Fail(ticket) => drop(state.waiting.remove(&ticket)),
                 Action::End(env, reason) => {
@@ -343,6 +343,20 @@ impl Yard {
         }
     }
 
+    fn throttle(&self, state: &mut State, ticket: Ticket, reason: Throttle) {
+        let waiting = state.waiting.remove(&ticket).expect("what is throttled has just arrived");
+        let deployed = &waiting.version.deployed;
+        if let Some(metrics) = state.metrics.get_mut(&deployed.spec.name) {
+            metrics.throttled(reason);
+        }
+        self.shared.recorder.record(Event::Refused(Refused {
+            at_ns: waiting.arrival.dispatched_ns,
+            variant: deployed.variant.clone(),
+            index: waiting.arrival.call.index,
+            reason: reason.to_string(),
+        }));
+    }
+
     fn rest(self: &Arc<Self>, env: Env, input: Input) {
         self.lock().resting.insert(env.id, env);
         drop(self.tell(input));
@@ -356,15 +370,6 @@ impl Yard {
 
     fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    fn throttle(&mut self, ticket: Ticket, reason: Throttle) {
-        let Some(waiting) = self.waiting.remove(&ticket) else { return };
-        if let Some(metrics) = self.metrics.get_mut(&waiting.version.deployed.spec.name) {
-            metrics.throttled(reason);
-        }
     }
 }
 

@@ -196,6 +196,7 @@ fn host_config(experiment: &Experiment, setup: &Setup, root_pem: &str, offload: 
         roots: keys.roots,
         quota_phase: keys.quota_phase.unwrap_or(default.quota_phase),
         idle_ttl: keys.idle_ttl_s.map_or(default.idle_ttl, Duration::from_secs_f64),
+        pc_settle: keys.pc_ready_after_init_s.map_or(default.pc_settle, Duration::from_secs_f64),
         time_scale: experiment.time_scale,
         seed: experiment.seed,
         ca_root_pem: root_pem.to_owned(),

@@ -14,6 +14,8 @@ pub enum Event {
     Log(LogLine),
     /// One invocation, written when it is finished (written by `host`).
     Invocation(Invocation),
+    /// An invocation that was not taken (written by `host`).
+    Refused(Refused),
     /// CPU accounting of an env during one invocation or init (written by `host`).
     Cpu(CpuSeries),
     /// One DNS query answered beside the env (written by `region`).
@@ -192,6 +194,19 @@ pub struct Invocation {
     pub throttled_periods: u64,
     /// Size of the response in bytes.
     pub response_bytes: u64,
+}
+
+/// An invocation that was throttled: nothing of it ran.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Refused {
+    /// When.
+    pub at_ns: u64,
+    /// The variant it belongs to.
+    pub variant: String,
+    /// Ordinal within the variant, from 0.
+    pub index: u32,
+    /// The `Reason` of a 429 answer, e.g. `ReservedFunctionConcurrentInvocationLimitExceeded`.
+    pub reason: String,
 }
 
 /// CPU accounting of an env, sampled; first and last samples are exact.

@@ -16,7 +16,7 @@ mod summary;
 
 pub use event::{
     ClosedBy, Connection, CpuSample, CpuSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Idle, Invocation,
-    LogLine, Request, SegmentDocument, Span, Start, Status, Tls, TraceHeader,
+    LogLine, Refused, Request, SegmentDocument, Span, Start, Status, Tls, TraceHeader,
 };
 pub use finding::{Change, Confidence, Finding, Level, Remedy};
 pub use manifest::{Calibration, Machine, Manifest, Measurement, SCHEMA};

@@ -11,6 +11,9 @@ pub enum Error {
     /// A function could not be deployed or invoked.
     #[error(transparent)]
     Host(#[from] danki_host::Error),
+    /// AWS would refuse a setting.
+    #[error(transparent)]
+    Refused(#[from] danki_host::Refused),
     /// The keeper could not be started or stopped.
     #[error(transparent)]
     Sys(#[from] danki_sys::Error),

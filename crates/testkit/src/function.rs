@@ -3,7 +3,7 @@
 use crate::lab::within;
 use crate::{Error, Lab};
 use bytes::Bytes;
-use danki_host::{Call, Outcome};
+use danki_host::{Call, Forced, Outcome, Provisioned};
 use danki_record::Invocation;
 use danki_sys::clock;
 use serde_json::Value;
@@ -55,14 +55,53 @@ impl<'lab> Function<'lab> {
     /// # Errors
     /// No env can be had.
     pub fn begin(&self, event: &Value) -> Result<Pending<'lab>, Error> {
+        self.send(event, None)
+    }
+
+    /// Invokes in a forced state; the reply comes later.
+    ///
+    /// # Errors
+    /// As [`Function::begin`].
+    pub fn force(&self, event: &Value, forced: Forced) -> Result<Pending<'lab>, Error> {
+        self.send(event, Some(forced))
+    }
+
+    fn send(&self, event: &Value, forced: Option<Forced>) -> Result<Pending<'lab>, Error> {
         let _context = self.lab.runtime.enter();
         let call = Call {
             payload: Bytes::from(serde_json::to_vec(event)?),
             index: self.sent.fetch_add(1, Ordering::Relaxed),
             intended_ns: clock::monotonic_ns(),
+            forced,
             ..Call::default()
         };
         Ok(Pending { lab: self.lab, pending: self.lab.function(self.number).begin(call)? })
+    }
+
+    /// Asks for provisioned concurrency.
+    ///
+    /// # Errors
+    /// AWS would refuse it.
+    pub fn ask_for(&self, provisioned: u32) -> Result<Provisioned, Error> {
+        let _context = self.lab.runtime.enter();
+        Ok(self.lab.function(self.number).provision(provisioned)?)
+    }
+
+    /// Asks for provisioned concurrency and waits until it is READY or has failed.
+    ///
+    /// # Errors
+    /// It is refused, or takes too long.
+    pub fn provision(&self, requested: u32) -> Result<Provisioned, Error> {
+        self.ask_for(requested)?;
+        let function = self.lab.function(self.number);
+        let settled = within("an allocation", function.provisioned_settled());
+        Ok(self.lab.runtime.block_on(settled)?.expect("nobody has given it up"))
+    }
+
+    /// Gives provisioned concurrency up; `false` if there was none.
+    pub fn deprovision(&self) -> bool {
+        let _context = self.lab.runtime.enter();
+        self.lab.function(self.number).deprovision()
     }
 
     /// As many invocations at once.

@@ -114,12 +114,25 @@ impl Lab {
     /// # Errors
     /// It is not one that Lambda would take, or its interpreter is not here.
     pub fn deploy(&self, spec: FunctionSpec) -> Result<Function<'_>, Error> {
+        self.deploy_version(spec, "$LATEST")
+    }
+
+    /// Makes a version of a function ready.
+    ///
+    /// # Errors
+    /// As [`Lab::deploy`].
+    pub fn deploy_version(&self, spec: FunctionSpec, version: &str) -> Result<Function<'_>, Error> {
         let _context = self.runtime.enter();
         let variant = spec.name.clone();
-        let function = self.world.host.deploy(spec, &variant)?;
+        let function = self.world.host.deploy_version(spec, &variant, version)?;
         let mut functions = lock(&self.functions);
         functions.push(function);
         Ok(Function::new(self, functions.len() - 1))
+    }
+
+    /// The host: limits, metrics, the list of envs.
+    pub fn host(&self) -> &danki_host::Host {
+        &self.world.host
     }
 
     pub(crate) fn function(&self, number: usize) -> danki_host::Function {

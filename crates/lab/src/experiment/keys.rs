@@ -125,6 +125,8 @@ pub struct HostKeys {
     pub quota_phase: Option<danki_host::QuotaPhase>,
     /// An env idle for so long is ended, in seconds.
     pub idle_ttl_s: Option<f64>,
+    /// Time between the end of the last init of provisioned concurrency and READY, in seconds.
+    pub pc_ready_after_init_s: Option<f64>,
     /// How many of the machine's trusted roots functions load.
     pub roots: Option<usize>,
 }

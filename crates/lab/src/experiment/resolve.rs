@@ -159,7 +159,9 @@ impl Resolver<'_> {
         let event_first = keys.event_first.unwrap_or(0.0);
         in_range("event_first", event_first, &(0.0..=1.0)).map_err(|bad| bad.at(place("event_first")))?;
         let idle = keys.idle_ttl_s.unwrap_or(1.0);
-        in_range("idle_ttl_s", idle, &(1.0..=86_400.0)).map_err(|bad| bad.at(place("idle_ttl_s")))
+        in_range("idle_ttl_s", idle, &(1.0..=86_400.0)).map_err(|bad| bad.at(place("idle_ttl_s")))?;
+        let (key, settle) = ("pc_ready_after_init_s", keys.pc_ready_after_init_s.unwrap_or(1.0));
+        in_range(key, settle, &(0.1..=3_600.0)).map_err(|bad| bad.at(place(key)))
     }
 
     fn variants(
