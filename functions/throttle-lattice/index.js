@@ -8,11 +8,10 @@ const { deflateSync } = require('node:zlib');
 const PUBLISHED_BYTES = 100 * 1024;
 // Iterations that are not recorded: code gets warm, and the cost of a byte becomes known.
 const WARM_UP = 20;
-// Iterations between two looks at the CPU clock. Asking for CPU time makes the kernel settle the quota's account at once; on AWS the
-// account is kept by the machine below and a question inside does not reach it. So it is asked seldom.
-const BATCH = 10;
-// Weight of the latest batch in the cost of a byte.
-const FORGET = 0.5;
+// Weight of the latest iteration in the cost of a byte.
+const FORGET = 0.1;
+// CPU that was owed or saved is made up for over so many iterations.
+const SPREAD = 10;
 
 function iterate(bytes) {
   const data = randomBytes(bytes);
@@ -36,11 +35,11 @@ function tuned(cpuMs) {
   return {
     bytes: (progress) => {
       targetUs = targets[Math.min(targets.length - 1, Math.floor(progress * targets.length))];
-      return usPerByte ? Math.round((targetUs + owedUs / BATCH) / usPerByte) : PUBLISHED_BYTES;
+      return usPerByte ? Math.round((targetUs + owedUs / SPREAD) / usPerByte) : PUBLISHED_BYTES;
     },
-    learn: (bytes, us, iterations) => {
+    learn: (bytes, us) => {
       usPerByte = usPerByte ? usPerByte + FORGET * (us / bytes - usPerByte) : us / bytes;
-      owedUs = Math.max(-targetUs, Math.min(targetUs, owedUs + iterations * targetUs - us));
+      owedUs = Math.max(-targetUs, Math.min(targetUs, owedUs + targetUs - us));
     },
   };
 }
@@ -51,23 +50,19 @@ function burn(seconds, size, iterations = Infinity) {
   const started = performance.now();
   let now = started;
   let cpu = cpuUsedUs();
-  let bytesOfBatch = 0;
   while (now - started < seconds * 1000 && wallUs.length < iterations) {
     const bytes = size.bytes((now - started) / (seconds * 1000));
     iterate(bytes);
     const after = performance.now();
     wallUs.push(Math.round((after - now) * 1000));
     now = after;
-    bytesOfBatch += bytes;
-    if (wallUs.length % BATCH === 0) {
-      const cpuAfter = cpuUsedUs();
-      size.learn(bytesOfBatch, cpuAfter - cpu, BATCH);
-      cpuUs.push(cpuAfter - cpu);
-      cpu = cpuAfter;
-      bytesOfBatch = 0;
-    }
+    // Asked after each iteration, as the published loop does: it makes the kernel settle the quota's account, and so is where the
+    // process is often stopped.
+    const cpuAfter = cpuUsedUs();
+    cpuUs.push(cpuAfter - cpu);
+    size.learn(bytes, cpuAfter - cpu);
+    cpu = cpuAfter;
   }
-  cpuUs.push(cpuUsedUs() - cpu);
   return { elapsedMs: performance.now() - started, wallUs, cpuUs };
 }
 

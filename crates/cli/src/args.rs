@@ -147,8 +147,20 @@ pub struct Calibrate {
 
 #[derive(Debug, clap::Args)]
 pub struct Validate {
+    /// Only this published table: T1 is the CPU quota's lattice, T2 are ratios between memory sizes
+    #[arg(long, value_enum, value_name = "TABLE")]
+    pub only: Option<PublishedTable>,
+    /// Measure nothing; print what danki assumes about Lambda, each with its source and how sure it is
+    #[arg(long, conflicts_with = "only")]
+    pub assumptions: bool,
     #[command(flatten)]
     pub run: RunOptions,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum PublishedTable {
+    T1,
+    T2,
 }
 
 fn name_value(text: &str) -> Result<(String, String), String> {

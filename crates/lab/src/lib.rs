@@ -26,5 +26,5 @@ pub use machine::{cpus, machine};
 pub use results::{Results, Row, RowCall};
 pub use runner::{Progress, Setup, Watcher, new_run_dir, run};
 pub use summarise::{Digest, Ingredients, Returned, part_key, quantiles, summarise};
-pub use validate::lattice_checks;
+pub use validate::{assumptions, lattice_checks};
 pub use world::World;

@@ -68,6 +68,11 @@ struct Pool {
     walls_ms: Vec<f64>,
 }
 
+/// What danki assumes about Lambda: `docs/validity.md`.
+pub fn assumptions() -> String {
+    danki_model::assumptions::validity()
+}
+
 /// The checks of a `throttle-lattice` run; empty if it has no variant of a published memory size.
 pub fn lattice_checks(results: &Results) -> Vec<Expectation> {
     let of_size = |published: &Published| {

@@ -1,8 +1,24 @@
-//! Every mechanism danki stands on, with how sure it is: printed into `docs/validity.md` and named by reports whose
-//! verdict leans on one.
+//! Every mechanism danki stands on, with how sure it is. Reports name those that their verdict leans on; `docs/validity.md` is
+//! [`validity`], printed by `danki validate --assumptions`.
 
+mod page;
+
+pub use page::validity;
+
+use Part::{Cpu, Environment, Network};
 use Status::{Assumed, Documented, MeasuredOnAws};
 use std::fmt;
+
+/// What a mechanism is part of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// CPU time and its lattice.
+    Cpu,
+    /// The life of an execution environment, and what it costs.
+    Environment,
+    /// The way to the region, and the region's services.
+    Network,
+}
 
 /// How sure a mechanism is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,6 +44,8 @@ impl fmt::Display for Status {
 /// One mechanism.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Assumption {
+    /// What it is part of.
+    pub part: Part,
     /// Short name, unique.
     pub mechanism: &'static str,
     /// Danki's default.
@@ -41,39 +59,54 @@ pub struct Assumption {
 }
 
 const fn row(
+    part: Part,
     mechanism: &'static str,
     value: &'static str,
     status: Status,
     source: &'static str,
     note: &'static str,
 ) -> Assumption {
-    Assumption { mechanism, value, status, source, note }
+    Assumption { part, mechanism, value, status, source, note }
 }
 
 /// All of them, in the order of an invocation.
 pub const ALL: &[Assumption] = &[
     row(
+        Cpu,
         "CPU share",
         "memory / 1,769 vCPU",
         Documented,
-        "AWS docs, configuration-memory",
-        "AWS itself was at 0.1325 instead of 0.1447 at 256 MB (pwrdrvr 2025-03)",
+        "AWS docs, configuration-memory; T1 measured .0723, .1325, .2899, .5805 at 128, 256, 512, 1,024 MB",
+        "at 256 MB AWS itself was 8 % below its own rule",
     ),
     row(
+        Cpu,
         "CPU period",
         "20 ms, quota 20,000 µs × memory / 1,769",
         MeasuredOnAws,
-        "pwrdrvr/lambda-throttling, 2025-03",
-        "the length of pauses also depends on the host kernel's tick (HZ) and throttling code; printed with results",
+        "T1: wall times of small pieces of work lie on multiples of 20 ms",
+        "",
     ),
     row(
+        Cpu,
+        "refill of the quota",
+        "on a scheduler's tick of 4 ms",
+        MeasuredOnAws,
+        "T1, one run: estimated from 128 MB alone it explains 256, 512 and 1,024 MB (decisions/2026-11-21-quota-and-tick-are-in-phase.md)",
+        "decides how long a burst between two pauses is. Were it drawn for each environment, the 20 ms histogram of T1's loop would be 0.22 \
+         away from AWS's on average and 0.35 at most at 128 MB, instead of 0.13; quota_phase = drawn compares. Depends on this kernel's tick: \
+         danki doctor",
+    ),
+    row(
+        Cpu,
         "visible CPUs",
         "2 up to 3,008 MB, then 3, 4, 5, 6",
         MeasuredOnAws,
-        "rwnx/lambda-cpuinfo; re-tested 2025-10",
+        "T17: rwnx/lambda-cpuinfo; re-tested 2025-10",
         "the quota is shared by all of them",
     ),
     row(
+        Cpu,
         "CPU speed",
         "the host's core",
         Assumed,
@@ -81,6 +114,7 @@ pub const ALL: &[Assumption] = &[
         "a host core is not a Lambda vCPU; the factor is printed, --cpu-model scaled applies it where sound",
     ),
     row(
+        Cpu,
         "init boost",
         "1 vCPU during on-demand init, none in suppressed or provisioned init",
         MeasuredOnAws,
@@ -88,6 +122,7 @@ pub const ALL: &[Assumption] = &[
         "how many vCPUs the boost gives is not known",
     ),
     row(
+        Environment,
         "init limit",
         "10 s, then again inside the first invocation",
         Documented,
@@ -95,6 +130,7 @@ pub const ALL: &[Assumption] = &[
         "",
     ),
     row(
+        Environment,
         "freeze",
         "all processes stop after the last /next",
         Documented,
@@ -102,13 +138,16 @@ pub const ALL: &[Assumption] = &[
         "clocks run on; done with the cgroup freezer",
     ),
     row(
+        Environment,
         "network while frozen",
         "packets are held and delivered at thaw",
         Assumed,
         "Lambda pauses the whole virtual machine",
-        "while_frozen = pass compares",
+        "bare acknowledgments pass, so that keep-alive timers, which a paused machine would not run, end no connection; while_frozen = pass \
+         compares",
     ),
     row(
+        Environment,
         "event after thaw",
         "held packets first in three of four thaws, then the event",
         Assumed,
@@ -116,6 +155,7 @@ pub const ALL: &[Assumption] = &[
         "decides between a clean reconnect and a reset with retry; seeded",
     ),
     row(
+        Environment,
         "network after an event that comes first",
         "held packets follow 10 ms after the thaw",
         Assumed,
@@ -123,6 +163,15 @@ pub const ALL: &[Assumption] = &[
         "long enough for a runtime at 128 MB to use a stale socket",
     ),
     row(
+        Environment,
+        "trusted roots that a function loads",
+        "all of this machine's, and danki's own",
+        Assumed,
+        "nothing is published",
+        "S3 takes a fifth: OpenSSL 3.0 loads them about 5 times slower than the 1.1.1 of 2020 (cpython issue 95031)",
+    ),
+    row(
+        Environment,
         "idle lifetime",
         "6 min",
         MeasuredOnAws,
@@ -130,6 +179,7 @@ pub const ALL: &[Assumption] = &[
         "earlier measurements: 10 to 60 min",
     ),
     row(
+        Environment,
         "reset",
         "processes killed, /tmp kept, init inside the next invocation",
         MeasuredOnAws,
@@ -137,6 +187,7 @@ pub const ALL: &[Assumption] = &[
         "",
     ),
     row(
+        Environment,
         "provisioned concurrency delay",
         "87 s",
         MeasuredOnAws,
@@ -144,6 +195,7 @@ pub const ALL: &[Assumption] = &[
         "an upper bound: time from INIT_START to the first call after READY",
     ),
     row(
+        Network,
         "endpoint idle cut-off",
         "62.5 s for DynamoDB",
         MeasuredOnAws,
@@ -151,27 +203,31 @@ pub const ALL: &[Assumption] = &[
         "the true value lies between; others report about 60 and 90 s",
     ),
     row(
+        Network,
         "service time",
-        "median 2 ms, p99 8 ms, below 10 ms",
+        "log-normal, median 2 ms, p99 8 ms, at most 9 ms",
         MeasuredOnAws,
         "field reports S0: SuccessfulRequestLatency under 10 ms; S3: 5.6 ms per read with SDK and round trip",
         "the distribution's shape is assumed",
     ),
     row(
+        Network,
         "first request on a connection",
-        "extra service time, configurable",
+        "1.5 ms more at the median, configurable",
         Assumed,
-        "field report S1 names the per-connection key cache",
-        "its size has not been published",
+        "field report S1 names the cause, a key cache per connection, and no figure",
+        "",
     ),
     row(
+        Network,
         "round trip to regional endpoints",
         "1 ms",
         Assumed,
-        "published TCP connects of 0.7 ms (shinyaz.com 2026-03)",
+        "published TCP connects of 0.7 ms (shinyaz.com 2026-03); T3's warm pairs of DynamoDB calls in 7 to 10 ms leave room for no more",
         "differs by zone and service; per destination configurable",
     ),
     row(
+        Network,
         "certificate chain",
         "RSA-2048 leaf and intermediate",
         Assumed,
@@ -179,6 +235,7 @@ pub const ALL: &[Assumption] = &[
         "verification is CPU that a small function pays",
     ),
     row(
+        Environment,
         "billing",
         "ceil(duration + init) ms",
         MeasuredOnAws,
@@ -186,6 +243,7 @@ pub const ALL: &[Assumption] = &[
         "",
     ),
     row(
+        Environment,
         "out-of-memory payload",
         "Runtime.OutOfMemory, signal: killed",
         Assumed,

@@ -1,7 +1,7 @@
 //! `danki validate`: is this machine's CPU model Lambda's?
 
 use super::bench;
-use crate::args::{RunOptions, Validate};
+use crate::args::{PublishedTable, RunOptions, Validate};
 use crate::exit::{Exit, Failure};
 use crate::session::Session;
 use crate::terminal;
@@ -10,18 +10,24 @@ use danki_record::Expectation;
 use std::path::Path;
 
 /// T1: shares, means and histograms under the quota. T2: ratios between memory sizes.
-const EXPERIMENTS: [(&str, &str); 2] = [("t1", LATTICE), ("t2", "memory-sizes")];
+const EXPERIMENTS: [(PublishedTable, &str, &str); 2] =
+    [(PublishedTable::T1, "t1", LATTICE), (PublishedTable::T2, "t2", "memory-sizes")];
 const LATTICE: &str = "throttle-lattice";
 
-/// Runs both experiments and holds them against AWS's figures.
+/// Runs the experiments and holds them against AWS's figures.
 pub fn validate(args: &Validate) -> Result<Exit, Failure> {
+    if args.assumptions {
+        terminal::print(&danki_lab::assumptions());
+        return Ok(Exit::Fine);
+    }
+    let chosen = || EXPERIMENTS.into_iter().filter(|(table, ..)| args.only.is_none_or(|only| only == *table));
     let mut experiments = Vec::new();
     let early = bench::options(&args.run, Default::default());
-    for (_, name) in EXPERIMENTS {
+    for (.., name) in chosen() {
         Experiment::read(&bench::find(Path::new(name))?, &early)?;
     }
     let session = Session::start(true)?;
-    for (table, name) in EXPERIMENTS {
+    for (_, table, name) in chosen() {
         let options = bench::options(&args.run, session.interpreters.versions);
         let experiment = Experiment::read(&bench::find(Path::new(name))?, &options)?;
         // Each needs a run directory of its own.
