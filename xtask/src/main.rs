@@ -7,6 +7,7 @@
     reason = "a developer's tool: it reads arguments, prints, and times stages"
 )]
 
+mod schema;
 mod stages;
 mod tally;
 mod tidy;
@@ -14,7 +15,7 @@ mod tidy;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-const USAGE: &str = "usage: cargo xtask tidy | test [STAGE...] | stages";
+const USAGE: &str = "usage: cargo xtask tidy | test [STAGE...] | stages | schema";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -23,6 +24,7 @@ fn main() -> ExitCode {
         Some((command, [])) if command == "tidy" => report_tidy(&root),
         Some((command, names)) if command == "test" => stages::run(&root, names),
         Some((command, [])) if command == "stages" => stages::list(),
+        Some((command, [])) if command == "schema" => write_schema(&root),
         _ => {
             eprintln!("{USAGE}");
             ExitCode::from(2)
@@ -32,6 +34,20 @@ fn main() -> ExitCode {
 
 fn root() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).parent().expect("xtask lives in the repository").to_owned()
+}
+
+/// Writes the page's types.
+fn write_schema(root: &std::path::Path) -> ExitCode {
+    let written = tidy::schema_of(root).and_then(|types| {
+        std::fs::write(root.join(schema::TARGET), types).map_err(|e| format!("{}: {e}", schema::TARGET))
+    });
+    match written {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("schema: {error}");
+            ExitCode::from(2)
+        }
+    }
 }
 
 fn report_tidy(root: &std::path::Path) -> ExitCode {

@@ -7,13 +7,14 @@ mod layers;
 mod promises;
 mod source;
 
+use crate::schema;
 use std::fmt;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 /// What each rule holds, for the closing line and for readers.
-pub const RULES: [&str; 9] = [
+pub const RULES: [&str; 10] = [
     "every crate is on the map in ARCHITECTURE.md, and the map names no other",
     "a crate depends on lower layers only",
     "every crate takes the workspace's lints; the exceptions are listed",
@@ -23,6 +24,7 @@ pub const RULES: [&str; 9] = [
     "lints are opted out of by their owners only, and with a reason",
     "experiments say what they ask and where their figures come from; functions have lockfiles",
     "a promise names a test or a command that exists",
+    "the page's types are those of the Rust source",
 ];
 
 /// One broken rule at one place.
@@ -67,9 +69,29 @@ pub fn check(root: &Path) -> io::Result<Vec<Finding>> {
     findings.extend(texts.iter().flat_map(experiments::check));
     findings.extend(functions::check(&texts));
     findings.extend(promises::check(&texts));
+    findings.extend(check_schema(root));
     findings.sort();
     findings.dedup();
     Ok(findings)
+}
+
+/// The page's types as the Rust source has them.
+pub fn schema_of(root: &Path) -> Result<String, String> {
+    let read = |path: &&'static str| {
+        fs::read_to_string(root.join(path)).map(|text| (*path, text)).map_err(|e| format!("{path}: {e}"))
+    };
+    let sources: Vec<(&str, String)> = schema::SOURCES.iter().map(read).collect::<Result<_, _>>()?;
+    let borrowed: Vec<(&str, &str)> = sources.iter().map(|(path, text)| (*path, text.as_str())).collect();
+    schema::typescript(&borrowed)
+}
+
+fn check_schema(root: &Path) -> Option<Finding> {
+    let there = fs::read_to_string(root.join(schema::TARGET)).unwrap_or_default();
+    match schema_of(root) {
+        Ok(types) if types == there => None,
+        Ok(_) => Some(Finding::new(schema::TARGET, 0, "is not what `cargo xtask schema` writes")),
+        Err(what) => Some(Finding::new(schema::TARGET, 0, what)),
+    }
 }
 
 /// Folders that hold what was built, fetched or measured.

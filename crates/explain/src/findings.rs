@@ -31,19 +31,8 @@ use crate::context::{Context, Setting};
 use crate::{Call, Facts, Variant};
 use danki_model::billing::Architecture;
 use danki_model::{ConnId, RequestId};
-use danki_record::{Confidence, Level, Remedy};
+use danki_record::{Confidence, Evidence, Level, Remedy};
 use serde::Serialize;
-
-/// A number behind a sentence.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Evidence {
-    /// What it is, e.g. `new_call_median`.
-    pub name: String,
-    /// The number.
-    pub value: f64,
-    /// Its unit: `ms`, `s`, `ratio`, `1` for counts.
-    pub unit: &'static str,
-}
 
 /// Something that was found.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -138,7 +127,7 @@ impl Finding {
     }
 
     pub(crate) fn with(mut self, name: impl Into<String>, value: f64, unit: &'static str) -> Finding {
-        self.evidence.push(Evidence { name: name.into(), value, unit });
+        self.evidence.push(Evidence { name: name.into(), value, unit: unit.to_owned() });
         self
     }
 
@@ -169,6 +158,23 @@ impl Finding {
     pub(crate) fn remedy(mut self, remedy: Remedy) -> Finding {
         self.remedy = Some(remedy);
         self
+    }
+}
+
+impl From<Finding> for danki_record::Finding {
+    fn from(f: Finding) -> danki_record::Finding {
+        danki_record::Finding {
+            kind: f.cause.id(),
+            level: f.level(),
+            variant: f.variant,
+            text: f.text,
+            evidence: f.evidence,
+            examples: f.examples,
+            connections: f.connections,
+            share: f.share,
+            confidence: f.confidence,
+            remedy: f.remedy,
+        }
     }
 }
 

@@ -25,7 +25,7 @@ mod waterfall;
 pub use calls::{Call, Setup};
 pub use context::{Context, Setting};
 pub use facts::{ConnFacts, EnvFacts, Facts};
-pub use findings::{Cause, EXAMPLES, Evidence, Finding, findings};
+pub use findings::{Cause, EXAMPLES, Finding, findings};
 pub use part::{Part, PartTimes};
 pub use predict::{Predicted, SIZES_MB, predict};
 pub use variant::{PartSummary, Variant, by_variant};

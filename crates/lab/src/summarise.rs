@@ -104,7 +104,7 @@ pub fn summarise(from: Ingredients<'_>) -> Digest {
         repetitions: from.experiment.repetitions,
         variants,
         expect: from.experiment.expect.iter().map(|e| e.judge(&as_json)).collect(),
-        findings: findings(&facts, &explained, &context).into_iter().map(finding).collect(),
+        findings: findings(&facts, &explained, &context).into_iter().map(Finding::from).collect(),
         calibration: from.calibration,
         link: from.link,
         caveats,
@@ -274,21 +274,6 @@ fn context(experiment: &Experiment, caveats: &[String]) -> Context {
     };
     let settings = experiment.variants.iter().map(setting).collect();
     Context { settings, caveats: caveats.to_vec(), seed: experiment.seed }
-}
-
-fn finding(f: danki_explain::Finding) -> Finding {
-    Finding {
-        kind: f.cause.id(),
-        level: f.level(),
-        variant: f.variant,
-        text: f.text,
-        evidence: serde_json::to_value(f.evidence).unwrap_or_default(),
-        examples: f.examples,
-        connections: f.connections,
-        share: f.share,
-        confidence: f.confidence,
-        remedy: f.remedy,
-    }
 }
 
 #[cfg(test)]

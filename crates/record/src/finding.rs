@@ -15,8 +15,8 @@ pub struct Finding {
     pub level: Level,
     /// One or two plain sentences.
     pub text: String,
-    /// The numbers behind it: `{name, value, unit}` each.
-    pub evidence: serde_json::Value,
+    /// The numbers behind it.
+    pub evidence: Vec<Evidence>,
     /// Invocations to look at.
     pub examples: Vec<RequestId>,
     /// Connections to look at.
@@ -31,6 +31,17 @@ pub struct Finding {
     /// What would change it, if something is known to.
     #[serde(default)]
     pub remedy: Option<Remedy>,
+}
+
+/// A number behind a sentence.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Evidence {
+    /// What it is, e.g. `new_call_median`.
+    pub name: String,
+    /// The number.
+    pub value: f64,
+    /// Its unit: `ms`, `s`, `MB`, `USD`, `ratio`, `1` for counts.
+    pub unit: String,
 }
 
 /// What a finding means for its reader. The order is that of reports.

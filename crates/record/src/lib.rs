@@ -18,7 +18,7 @@ pub use event::{
     ClosedBy, Connection, CpuSample, CpuSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Idle, Invocation,
     LogLine, Refused, Request, SegmentDocument, Span, Start, Status, Tls, TraceHeader,
 };
-pub use finding::{Change, Confidence, Finding, Level, Remedy};
+pub use finding::{Change, Confidence, Evidence, Finding, Level, Remedy};
 pub use manifest::{Calibration, Machine, Manifest, Measurement, SCHEMA};
 pub use recorder::{Received, Recorder, Recording};
 pub use summary::{CaptureCounts, ConnectionCounts, Expectation, Quantiles, Summary, VariantSummary};

@@ -251,7 +251,7 @@ mod tests {
             variant: None,
             kind: "throttled".to_owned(),
             text: "a finding".to_owned(),
-            evidence: serde_json::Value::Null,
+            evidence: Vec::new(),
             examples: Vec::new(),
             level: crate::Level::Problem,
             connections: Vec::new(),

@@ -36,17 +36,20 @@ pub(super) fn find(look: &Look<'_>) -> Vec<Finding> {
 /// Only closures that a later invocation of the env met: at the end of a run everything is closed.
 fn closed<'a>(look: &Look<'_>, env: EnvId, conn: &'a ConnFacts) -> Option<Closed<'a>> {
     let by_endpoint = matches!(conn.connection.closed_by, Some(ClosedBy::Server | ClosedBy::ServerReset));
-    let closed_ns = conn.connection.closed_ns?;
+    let closed_ns = conn.connection.closed_ns.filter(|_| by_endpoint)?;
     // A stale use sends bytes after the end; the idle time that counts came before it.
     let stale = conn.connection.idle.last().filter(|p| p.to_ns > closed_ns).map(|p| p.from_ns);
     let last_byte = stale.or(conn.connection.last_byte_ns).or(conn.connection.established_ns)?;
     let idle_ns = closed_ns.saturating_sub(last_byte);
+    if idle_ns < IDLE_NS {
+        return None;
+    }
     let of_env = || look.variant.invocations.iter().map(|(i, _)| i).filter(move |i| i.env == env);
     let met = of_env().any(|i| i.finished_ns > closed_ns);
     let unused = of_env().all(|i| i.delivered_ns.unwrap_or(i.dispatched_ns) > last_byte);
     let inside = |s: &Span| (s.from_ns..s.to_ns).contains(&conn.connection.syn_ns);
     let in_init = look.facts.of_env(env).is_some_and(|e| e.inits.iter().any(inside));
-    (by_endpoint && idle_ns >= IDLE_NS && met).then_some(Closed { env, conn, idle_ns, in_init, unused })
+    met.then_some(Closed { env, conn, idle_ns, in_init, unused })
 }
 
 fn closed_while_idle(look: &Look<'_>, closed: &[Closed<'_>], total: usize) -> Finding {

@@ -3,7 +3,7 @@
 use super::{Cause, Finding, Look};
 use crate::cpu::{buckets, throttled};
 use crate::variant::median;
-use danki_record::{Confidence, Invocation, Status};
+use danki_record::{Confidence, CpuSeries, Invocation, Status};
 
 /// Work after the response that is worth a sentence, ms at the median. A runtime asks for the next event within about 1 ms.
 const LONG_MS: f64 = 10.0;
@@ -39,8 +39,15 @@ fn after_ms(i: &Invocation) -> f64 {
 /// Time after the response without that in which the quota held it back: a runtime that is throttled on its way to the next
 /// event does no work.
 fn own_ms(look: &Look<'_>, i: &Invocation) -> f64 {
-    let series = look.facts.of_env(i.env).into_iter().flat_map(|env| &env.cpu);
-    let held: u64 = series
+    let near = |s: &&CpuSeries| match (s.samples.first(), s.samples.last()) {
+        (Some(first), Some(last)) => first.at_ns < i.finished_ns && last.at_ns > i.responded_ns,
+        _ => false,
+    };
+    let held: u64 = look
+        .facts
+        .of_env(i.env)
+        .into_iter()
+        .flat_map(|env| env.cpu.iter().filter(near))
         .flat_map(|s| throttled(&buckets(s)))
         .map(|t| t.to_ns.min(i.finished_ns).saturating_sub(t.from_ns.max(i.responded_ns)))
         .sum();

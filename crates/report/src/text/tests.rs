@@ -121,7 +121,7 @@ fn results() -> Results {
         kind: "keep_alive_off".to_owned(),
         level: danki_record::Level::Problem,
         text: "off opens a connection in every invocation.".to_owned(),
-        evidence: serde_json::Value::Null,
+        evidence: Vec::new(),
         examples: Vec::new(),
         connections: Vec::new(),
         share: Some(0.4),

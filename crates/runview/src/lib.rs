@@ -1,0 +1,15 @@
+//! A finished run, read back from its directory and shown: as one HTML file, and as traces for other viewers.
+//!
+//! Reads `manifest.json`, `summary.json` and `events.jsonl` only, so that a run of another machine can be shown too. Numbers are not
+//! computed again: what the page says is what `summary.json` says.
+
+mod again;
+mod page;
+mod read;
+
+pub use again::context;
+pub use page::{
+    Calls, Columns, Connections, Cost, DETAILS, Database, EnvLife, Invocations, Page, Spans, build, html,
+    write_html,
+};
+pub use read::{Error, Run, events};
