@@ -1,30 +1,27 @@
 //! One execution environment: a sandbox, a Runtime API session and a network card that freeze, thaw and die together.
 
 use crate::deployed::Deployed;
-use crate::log::{Capture, Log};
+use crate::log::{Log, Site};
 use crate::shared::Shared;
-use crate::{Error, ThawOrder, WhileFrozen, plan};
+use crate::{Error, ThawOrder, WhileFrozen, files, plan};
 use danki_model::lifecycle::Lifecycle;
-use danki_model::{EnvId, InitializationType, limits};
+use danki_model::shutdown::ShutdownReason;
+use danki_model::{EnvId, InitializationType, environment, limits};
 use danki_record::{EnvEvent, EnvWhat, Event, Span};
-use danki_runtime_api::{Events, Limits, Profile, RuntimeEvent, Session};
-use danki_sys::{ExitStatus, ProcessPlan, Sandbox, SandboxEvent, clock};
+use danki_runtime_api::{Events, FunctionFacts, Limits, Profile, Session};
+use danki_sys::{Sandbox, clock};
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
-use std::io;
 use std::net::{TcpListener, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
-use tokio::io::Interest;
 use tokio::net::UnixDatagram;
-use tokio::task::block_in_place;
-use tokio::time::{Instant, timeout_at};
 
-/// After a runtime's exit, what it had posted before is still read for this long.
-const AFTER_EXIT: Duration = Duration::from_millis(20);
+mod processes;
 
-const SIGKILL: i32 = 9;
+use processes::Processes;
+pub(crate) use processes::{Happening, Who};
 
 /// An env and all that belongs to it.
 pub(crate) struct Env {
@@ -32,10 +29,10 @@ pub(crate) struct Env {
     pub shared: Arc<Shared>,
     pub function: Arc<Deployed>,
     pub log: Log,
-    /// The runtime's process, once started and until it is known dead.
-    pub runtime: Option<Runtime>,
     pub session: Session,
     pub lifecycle: Lifecycle,
+    /// File names in `/opt/extensions`.
+    pub extensions: Vec<String>,
     /// Why it exists.
     pub initialization: InitializationType,
     /// Init Duration of an init that no invocation waited for; the next REPORT tells it.
@@ -47,22 +44,9 @@ pub(crate) struct Env {
     events: Events,
     frozen: bool,
     oom_kills: u64,
-    /// The runtime has exited, but what it posted before is not yet dealt with.
-    dead: Option<ExitStatus>,
+    processes: Processes,
     _dns: Box<dyn Send + Sync>,
-}
-
-/// The runtime's process.
-pub(crate) struct Runtime {
-    inner_pid: i32,
-    pub capture: Capture,
-}
-
-/// What the driver of an env waits for.
-pub(crate) enum Happening {
-    Runtime(RuntimeEvent),
-    Exited(ExitStatus),
-    Deadline,
+    _xray: Option<Box<dyn Send + Sync>>,
 }
 
 impl Env {
@@ -73,7 +57,9 @@ impl Env {
         id: EnvId,
         initialization: InitializationType,
     ) -> Result<Env, Error> {
-        let log = Log::new(id, shared.recorder.clone());
+        let site = log_site(&shared, &function, id);
+        let log = Log::new(id, site, shared.recorder.clone(), shared.logs.clone());
+        let extensions = files::extensions(&function.spec.layers);
         let env_plan = plan::env_plan(&shared, &function, id);
         let address = plan::address(id);
         let keeper = Arc::clone(&shared.keeper);
@@ -81,10 +67,17 @@ impl Env {
         let mut sandbox = created.await.expect("creating a sandbox does not panic")?;
         let tun = sandbox.take_tun().expect("the plan asks for a TUN");
         shared.link.attach(id, address, tun)?;
-        let [api, dns] =
-            <[OwnedFd; 2]>::try_from(sandbox.take_sockets()).expect("the plan asks for two sockets");
-        let (session, events) = Session::start(TcpListener::from(api), Limits::default(), Profile::default())?;
+        let mut sockets = sandbox.take_sockets();
+        let daemon = sockets.split_off(2);
+        let [api, dns] = <[OwnedFd; 2]>::try_from(sockets).expect("the plan asks for two sockets first");
+        let profile = profile(&shared, &function, &extensions, id);
+        let (session, events) = Session::start(TcpListener::from(api), Limits::default(), profile)?;
         let dns = (shared.dns)(id, UdpSocket::from(dns));
+        let xray = shared.config.tracing.as_ref().map(|tracing| {
+            let [udp, tcp] =
+                <[OwnedFd; 2]>::try_from(daemon).expect("the plan asks for the daemon's sockets");
+            (tracing.serve)(id, UdpSocket::from(udp), TcpListener::from(tcp))
+        });
         let exits = UnixDatagram::from_std(sandbox.event_fd().try_clone_to_owned()?.into())?;
         let rng = SmallRng::seed_from_u64(shared.config.seed ^ (u64::from(id.0) << 32));
         let caveats = sandbox.caveats().to_vec();
@@ -94,9 +87,9 @@ impl Env {
             shared,
             function,
             log,
-            runtime: None,
             session,
-            lifecycle: Lifecycle::new(),
+            lifecycle: Lifecycle::with_extensions(extensions.len()),
+            extensions,
             initialization,
             init_untold_ms: None,
             rng,
@@ -105,94 +98,10 @@ impl Env {
             events,
             frozen: false,
             oom_kills: 0,
-            dead: None,
+            processes: Processes::default(),
             _dns: dns,
+            _xray: xray,
         })
-    }
-
-    /// Executes the runtime's process.
-    pub fn start_runtime(&mut self) -> Result<(), Error> {
-        let process: ProcessPlan = plan::process(&self.shared, &self.function, self.id, self.initialization);
-        let spawned = block_in_place(|| self.sandbox.spawn(&process))?;
-        let capture = Capture::start(self.log.clone(), spawned.stdout, spawned.stderr)?;
-        self.runtime = Some(Runtime { inner_pid: spawned.inner_pid, capture });
-        self.happened(EnvWhat::Started);
-        Ok(())
-    }
-
-    /// Waits for the next thing that the runtime does, until the deadline.
-    pub async fn happening(&mut self, deadline: Instant) -> Happening {
-        if let Some(status) = self.dead {
-            return match self.events.try_next() {
-                Some(event) => Happening::Runtime(event),
-                None => self.met_death(status).await,
-            };
-        }
-        loop {
-            let waited = timeout_at(deadline, async {
-                tokio::select! {
-                    biased;
-                    event = self.events.next() => Happened::Event(event),
-                    _ = self.exits.readable() => Happened::MaybeExit,
-                }
-            });
-            match waited.await {
-                Err(_) => return Happening::Deadline,
-                Ok(Happened::Event(Some(event))) => return Happening::Runtime(event),
-                Ok(Happened::Event(None)) => return Happening::Exited(ExitStatus::Code(0)),
-                Ok(Happened::MaybeExit) => {
-                    if let Some(happening) = self.runtime_exit().await {
-                        return happening;
-                    }
-                }
-            }
-        }
-    }
-
-    /// Reads exits; the runtime's own counts, but only after what it posted before.
-    async fn runtime_exit(&mut self) -> Option<Happening> {
-        let runtime = self.runtime.as_ref()?.inner_pid;
-        let mut exited = None;
-        while let (None, Some(event)) = (exited, self.next_exit()) {
-            match event {
-                SandboxEvent::Exited { inner_pid, status } if inner_pid == runtime => exited = Some(status),
-                SandboxEvent::Exited { .. } => {}
-                SandboxEvent::PidOneGone => exited = Some(ExitStatus::Signal(SIGKILL)),
-            }
-        }
-        let status = exited?;
-        self.dead = Some(status);
-        let posted = timeout_at(Instant::now() + AFTER_EXIT, self.events.next()).await;
-        Some(match posted {
-            Ok(Some(event)) => Happening::Runtime(event),
-            _ => self.met_death(status).await,
-        })
-    }
-
-    /// The next exit that is there already; tells tokio when there is none.
-    fn next_exit(&self) -> Option<SandboxEvent> {
-        let read =
-            || self.sandbox.try_event().map_err(io::Error::other)?.ok_or(io::ErrorKind::WouldBlock.into());
-        self.exits.try_io(Interest::READABLE, read).ok()
-    }
-
-    async fn met_death(&mut self, status: ExitStatus) -> Happening {
-        self.dead = None;
-        self.runtime_is_dead().await;
-        Happening::Exited(status)
-    }
-
-    async fn runtime_is_dead(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.capture.flush().await;
-        }
-    }
-
-    /// The runtime answered or not: what it wrote so far is in the log.
-    pub async fn flush_log(&self) {
-        if let Some(runtime) = &self.runtime {
-            runtime.capture.flush().await;
-        }
     }
 
     /// Did the kernel kill a process of this env for its memory since this was asked last?
@@ -221,18 +130,6 @@ impl Env {
     /// Counters of the env's CPU, memory and processes.
     pub fn cgroup(&self) -> &danki_sys::EnvCgroup {
         self.sandbox.cgroup()
-    }
-
-    /// Kills every process of the function; `/tmp` stays.
-    pub async fn reset(&mut self, reason: &str) -> Result<(), Error> {
-        block_in_place(|| self.sandbox.kill_processes(SIGKILL))?;
-        self.runtime_is_dead().await;
-        self.dead = None;
-        while let Some(SandboxEvent::Exited { .. }) = self.next_exit() {}
-        self.session.reset();
-        while self.events.try_next().is_some() {}
-        self.happened(EnvWhat::Reset { reason: reason.to_owned() });
-        Ok(())
     }
 
     /// Pauses all processes, then the network: nothing in a paused virtual machine answers.
@@ -283,22 +180,33 @@ impl Env {
         }
     }
 
-    /// An X-Ray trace header of an invocation that is not sampled.
+    /// The X-Ray trace header of a new trace; whether it is kept is drawn.
     pub fn next_trace_id(&mut self) -> String {
         let seconds = clock::epoch_ns() / 1_000_000_000;
         let (root, parent) = (self.rng.random::<u128>() >> 32, self.rng.random::<u64>());
-        format!("Root=1-{seconds:08x}-{root:024x};Parent={parent:016x};Sampled=0")
+        let sampling = self.shared.config.tracing.as_ref().map_or(0.0, |tracing| tracing.sampling);
+        let sampled = u8::from(sampling > 0.0 && self.rng.random_bool(sampling.clamp(0.0, 1.0)));
+        format!("Root=1-{seconds:08x}-{root:024x};Parent={parent:016x};Sampled={sampled}")
     }
 
-    /// Ends the env: its network card, its processes, its files.
-    pub async fn end(self, reason: &str) {
+    /// Ends the env: its processes, its network card, its files. Extensions are told before, unless the env is broken.
+    pub async fn end(mut self, reason: &str) {
+        if reason != "failure" && !self.lifecycle.crew().is_empty() {
+            // An env that does not do as it is told is destroyed all the same.
+            self.wind_down().await.ok();
+        }
         self.happened(EnvWhat::Ended { reason: reason.to_owned() });
         self.shared.link.detach(self.id);
         // The session outlives the processes: a runtime whose `/next` broke off would complain in the log.
-        let Env { sandbox, session, runtime, .. } = self;
+        let Env { sandbox, session, processes, .. } = self;
         let destroyed = tokio::task::spawn_blocking(move || sandbox.destroy()).await;
-        drop((session, runtime));
+        drop((session, processes));
         destroyed.ok();
+    }
+
+    async fn wind_down(&mut self) -> Result<(), Error> {
+        self.thaw_network_first()?;
+        self.end_processes(ShutdownReason::Spindown).await
     }
 
     pub fn happened(&self, what: EnvWhat) {
@@ -311,7 +219,24 @@ impl Env {
     }
 }
 
-enum Happened {
-    Event(Option<RuntimeEvent>),
-    MaybeExit,
+fn log_site(shared: &Shared, function: &Deployed, id: EnvId) -> Site {
+    Site {
+        function: function.spec.name.clone(),
+        version: function.version.clone(),
+        group: environment::log_group(&function.spec),
+        stream: shared.log_stream(id, &function.version),
+        logging: function.spec.logging.clone(),
+    }
+}
+
+fn profile(shared: &Shared, function: &Deployed, extensions: &[String], id: EnvId) -> Profile {
+    let arn = function.arn();
+    let facts = FunctionFacts {
+        function_name: function.spec.name.clone(),
+        function_version: function.version.clone(),
+        handler: function.spec.handler.clone(),
+        account_id: arn.split(':').nth(4).map(str::to_owned),
+    };
+    let seed = shared.config.seed ^ (u64::from(id.0) << 32);
+    Profile { function: facts, externals: extensions.to_vec(), seed }
 }

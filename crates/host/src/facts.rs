@@ -4,7 +4,7 @@ use crate::env::Env;
 use crate::invoke::Arrival;
 use bytes::Bytes;
 use danki_model::lifecycle::{Ending, Failure};
-use danki_model::{InitializationType, RequestId, billing, log, platform_error};
+use danki_model::{InitializationType, RequestId, billing, log, platform_error, telemetry};
 use danki_record::{Invocation, Span, Start, Status};
 use danki_sys::{CpuCounters, clock};
 use std::time::Duration;
@@ -26,8 +26,17 @@ pub(crate) struct Facts {
     pub reported: bool,
     pub at_delivery: Option<CpuCounters>,
     pub at_finish: Option<CpuCounters>,
+    /// Of the runtime's post.
+    pub content_type: Option<String>,
+    /// Length of a response that was streamed.
+    pub streamed_bytes: Option<u64>,
     begun_ns: Option<u64>,
+    /// The last time that the runtime asked for an event.
+    runtime_ns: Option<u64>,
+    /// … or anybody did.
     next_ns: Option<u64>,
+    stream_begun_ns: Option<u64>,
+    posted_ns: Option<u64>,
     finished_ns: u64,
     duration_ms: f64,
     error_type: Option<String>,
@@ -50,8 +59,13 @@ impl Facts {
             reported: false,
             at_delivery: None,
             at_finish: None,
+            content_type: None,
+            streamed_bytes: None,
             begun_ns: None,
+            runtime_ns: None,
             next_ns: None,
+            stream_begun_ns: None,
+            posted_ns: None,
             finished_ns: dispatched_ns,
             duration_ms: 0.0,
             error_type: None,
@@ -63,17 +77,58 @@ impl Facts {
         self.begun_ns.get_or_insert(at_ns);
     }
 
-    pub fn next_requested(&mut self, at_ns: u64) {
-        self.next_ns = Some(at_ns);
+    pub fn runtime_asked(&mut self, at_ns: u64) {
+        self.runtime_ns = Some(at_ns);
+        self.extension_asked(at_ns);
+    }
+
+    pub fn extension_asked(&mut self, at_ns: u64) {
+        self.next_ns = self.next_ns.max(Some(at_ns));
+    }
+
+    pub fn stream_begun(&mut self, at_ns: u64) {
+        self.stream_begun_ns = Some(at_ns);
     }
 
     pub fn posted(&mut self, at_ns: u64, body: Bytes, error_type: Option<String>) {
-        (self.responded_ns, self.payload, self.error_type) = (at_ns, body, error_type);
+        self.posted_ns = Some(at_ns);
+        self.responded_ns = self.stream_begun_ns.unwrap_or(at_ns);
+        (self.payload, self.error_type) = (body, error_type);
+    }
+
+    pub fn error_type(&self) -> Option<String> {
+        self.error_type.clone()
+    }
+
+    pub fn response_bytes(&self) -> u64 {
+        self.streamed_bytes.unwrap_or(self.payload.len() as u64)
+    }
+
+    /// How long the runtime took, and with what.
+    pub fn runtime_done(&self, now_ns: u64) -> (f64, Vec<telemetry::Span>) {
+        let begun_ns = self.begun_ns.unwrap_or(now_ns);
+        let done_ns = self.runtime_ns.filter(|at| *at >= begun_ns).unwrap_or(now_ns);
+        let first_ns = self.stream_begun_ns.or(self.posted_ns);
+        let spans = first_ns.zip(self.posted_ns).map(|(first_ns, last_ns)| {
+            vec![
+                span("responseLatency", begun_ns, first_ns),
+                span("responseDuration", first_ns, last_ns),
+                span("runtimeOverhead", last_ns, done_ns),
+            ]
+        });
+        (done_ns.saturating_sub(begun_ns) as f64 / 1e6, spans.unwrap_or_default())
+    }
+
+    /// What extensions did after the runtime was done.
+    pub fn extension_overhead(&self) -> Option<telemetry::Span> {
+        let from_ns = self.runtime_ns.filter(|from_ns| *from_ns < self.finished_ns)?;
+        let begun_ns = self.begun_ns.unwrap_or(u64::MAX);
+        (from_ns >= begun_ns).then(|| span("extensionOverhead", from_ns, self.finished_ns))
     }
 
     /// The platform answers in the function's place.
     pub fn failed(&mut self, at_ns: u64, failure: Failure, payload: Option<String>) {
-        self.responded_ns = at_ns;
+        self.responded_ns = self.stream_begun_ns.unwrap_or(at_ns);
         self.error_type = Some(self.type_of(failure));
         self.payload = match (payload, &self.init_error) {
             (Some(payload), _) => Bytes::from(payload),
@@ -173,7 +228,7 @@ impl Facts {
             cpu_us: between(from.usage_ns, to.usage_ns) / 1_000,
             throttled_us: between(from.throttled_ns, to.throttled_ns) / 1_000,
             throttled_periods: between(from.nr_throttled, to.nr_throttled),
-            response_bytes: self.payload.len() as u64,
+            response_bytes: self.response_bytes(),
         }
     }
 
@@ -190,6 +245,14 @@ impl Facts {
             Some(error_type) => Status::Error { error_type: error_type.clone() },
             None => Status::Ok,
         }
+    }
+}
+
+fn span(name: &'static str, from_ns: u64, to_ns: u64) -> telemetry::Span {
+    telemetry::Span {
+        name,
+        start_epoch_ms: (from_ns + clock::epoch_offset_ns()) / 1_000_000,
+        duration_ms: to_ns.saturating_sub(from_ns) as f64 / 1e6,
     }
 }
 

@@ -76,6 +76,20 @@ fn first_roots(bundle: &str, roots: Option<usize>) -> String {
         .collect()
 }
 
+/// Most names that are looked at; ten extensions are allowed.
+const EXTENSIONS_LOOKED_AT: usize = 64;
+
+/// External extensions: everything that is no directory directly below `extensions` of a layer, each name once, in order.
+pub fn extensions(layers: &[PathBuf]) -> Vec<String> {
+    let entries = layers.iter().filter_map(|layer| fs::read_dir(layer.join("extensions")).ok()).flatten();
+    let files = entries.flatten().filter(|entry| !entry.path().is_dir());
+    let names = files.filter_map(|entry| entry.file_name().into_string().ok());
+    let mut names: Vec<String> = names.take(EXTENSIONS_LOOKED_AT).collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// Bundles that Python packages bring (certifi, botocore, pip), as paths relative to `dir`.
 pub fn bundled_roots(dir: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
@@ -116,6 +130,19 @@ mod tests {
         check(None, "# one\nA\n.\nB\n.\nC\n.");
         check(Some(2), "# one\nA\n.\nB\n.");
         check(Some(0), "");
+    }
+
+    #[test]
+    fn extensions_of_all_layers_are_found() {
+        let dir = tempfile::tempdir().expect("a directory");
+        for path in ["one/extensions/b", "one/extensions/sub/deep", "two/extensions/a", "two/extensions/b"] {
+            let path = dir.path().join(path);
+            fs::create_dir_all(path.parent().expect("has one")).expect("made");
+            fs::write(path, "").expect("written");
+        }
+        let layers = ["one", "two", "three"].map(|layer| dir.path().join(layer));
+        assert_eq!(extensions(&layers), ["a", "b"]);
+        assert!(extensions(&[]).is_empty());
     }
 
     #[test]

@@ -1,15 +1,19 @@
 //! Drives an env through one invocation: `model::lifecycle` decides, this performs and reports back.
 
+mod phases;
+
 use crate::Error;
-use crate::answer::Answer;
+use crate::answer::{Answer, StreamEnd, Wants};
 use crate::call::Call;
-use crate::env::{Env, Happening};
+use crate::env::{Env, Happening, Who};
 use crate::facts::Facts;
 use bytes::Bytes;
-use danki_model::lifecycle::{Action, Ending, Failure, Input, Phase, State, Timer};
-use danki_model::{Exit, InitializationType, RequestId, limits, log, platform_error};
-use danki_record::{EnvWhat, Event, Invocation, Span, Start};
-use danki_runtime_api::{Invoke, RuntimeEvent};
+use danki_model::lifecycle::{Action, Failure, Input, State, Timer};
+use danki_model::shutdown::ShutdownReason;
+use danki_model::telemetry::Platform;
+use danki_model::{Exit, RequestId, limits};
+use danki_record::{Event, Invocation, Span, Start, TraceHeader};
+use danki_runtime_api::{ExtensionWhat, Invoke, RuntimeEvent};
 use danki_sys::{ExitStatus, clock};
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -51,7 +55,7 @@ pub(crate) async fn serve(
 ) -> Result<Outcome, Error> {
     let sampler_env = env.id;
     env.shared.sampler.watch(sampler_env, env.cgroup());
-    env.log.begin();
+    env.log.begin(Some(arrival.request_id.clone()));
     // Only what happens from here on counts for this invocation.
     env.out_of_memory();
     let mut facts = Facts::new(arrival.dispatched_ns, created);
@@ -76,7 +80,7 @@ pub(crate) async fn prepare(
     abandoned: Pin<&mut (dyn Future<Output = ()> + Send)>,
 ) -> Result<Option<Failure>, Error> {
     env.shared.sampler.watch(env.id, env.cgroup());
-    env.log.begin();
+    env.log.begin(None);
     let dispatched_ns = clock::monotonic_ns();
     let arrival = Arrival { request_id: RequestId::from_bits(0), call: Call::default(), dispatched_ns };
     let mut drive = Drive::new(env, arrival, Facts::new(dispatched_ns, None), None);
@@ -103,6 +107,12 @@ struct Drive<'a> {
     /// No invocation: the env is initialised and rests.
     ahead: bool,
     init_failure: Option<Failure>,
+    /// INIT_START is in the log, and the end of init is not.
+    init_begun: bool,
+    /// Telemetry knows that the runtime is done with this invocation.
+    runtime_is_done: bool,
+    /// The caller has a stream and waits for its end.
+    stream_end: Option<oneshot::Sender<StreamEnd>>,
 }
 
 impl<'a> Drive<'a> {
@@ -123,6 +133,9 @@ impl<'a> Drive<'a> {
             invoke,
             ahead: false,
             init_failure: None,
+            init_begun: false,
+            runtime_is_done: false,
+            stream_end: None,
         }
     }
 
@@ -163,18 +176,20 @@ impl<'a> Drive<'a> {
 
     async fn perform(&mut self, action: Action) -> Result<Option<Input>, Error> {
         match action {
-            Action::StartExtensions(phase) | Action::StartRuntime(phase) => return self.start_runtime(phase),
+            Action::StartExtensions(phase) => return self.start_extensions(phase),
+            Action::StartRuntime(phase) => return self.start_runtime(phase),
             Action::Arm(Timer::Init) => self.init = Some(Instant::now() + self.env.init_limit()),
             Action::Arm(Timer::Invoke(_)) => self.invoke = Some(Instant::now() + self.timeout()),
             Action::InitEnded { phase, failure } => self.init_ended(phase, failure)?,
             Action::Thaw => self.thaw()?,
-            Action::Begin(request) => {
-                self.env.log.platform(&log::start(&request, &self.env.function.version))
-            }
+            Action::Begin(request) => self.begin(request),
             Action::Deliver(request) => self.deliver(request).await?,
             Action::AnswerCaller(_, ending) => self.answer(ending),
             Action::Kill => {
-                let reason = if self.facts.timed_out { "timeout" } else { "failure" };
+                let reason = match self.facts.timed_out {
+                    true => ShutdownReason::Timeout,
+                    false => ShutdownReason::Failure,
+                };
                 self.env.reset(reason).await?;
                 return Ok(Some(Input::ProcessesGone));
             }
@@ -189,51 +204,11 @@ impl<'a> Drive<'a> {
         Duration::from_millis(self.env.function.spec.timeout_ms)
     }
 
-    fn start_runtime(&mut self, phase: Phase) -> Result<Option<Input>, Error> {
-        // Provisioned environments were seen to initialise at the speed of their memory size (M. Hart, 2019).
-        let on_demand = self.env.initialization == InitializationType::OnDemand;
-        self.env.set_boost(phase == Phase::Init && on_demand)?;
-        let (version, arn) = log::runtime_version(self.env.function.spec.runtime);
-        self.env.log.platform(&log::init_start(&version, &arn));
-        self.facts.init_started_ns = Some(clock::monotonic_ns());
-        if phase == Phase::Invoke {
-            self.facts.begin(clock::monotonic_ns());
-        }
-        match self.env.start_runtime() {
-            Ok(()) => Ok(None),
-            Err(Error::Sys(danki_sys::Error::Exec { .. })) => Ok(Some(Input::ProcessExited(Exit::Code(127)))),
-            Err(other) => Err(other),
-        }
-    }
-
-    fn init_ended(&mut self, phase: Phase, failure: Option<Failure>) -> Result<(), Error> {
-        let from_ns = self.facts.init_started_ns.unwrap_or(self.arrival.dispatched_ns);
-        let span = Span { from_ns, to_ns: clock::monotonic_ns() };
-        self.facts.init = Some(span);
-        self.init = None;
-        let init_ms = span.len_ns() as f64 / 1e6;
-        if phase == Phase::Init {
-            self.env.set_boost(false)?;
-        }
-        self.init_failure = failure;
-        if let Some(failure) = failure {
-            let status = self.facts.failure_status(failure);
-            self.env.log.platform(&log::init_report(init_ms, phase, &status));
-        } else if phase == Phase::Init {
-            self.facts.init_ms = Some(init_ms);
-        }
-        let words = |phase| if phase == Phase::Init { "init" } else { "invoke" };
-        let status = match failure {
-            None => "success",
-            Some(Failure::Timeout) => "timeout",
-            Some(_) => "error",
-        };
-        self.env.happened(EnvWhat::InitDone {
-            span,
-            phase: words(phase).to_owned(),
-            status: status.to_owned(),
-        });
-        Ok(())
+    fn begin(&mut self, request: RequestId) {
+        let trace_id = self.arrival.call.caller.trace_id.clone().unwrap_or_else(|| self.env.next_trace_id());
+        self.arrival.call.caller.trace_id = Some(trace_id.clone());
+        let version = self.env.function.version.clone();
+        self.env.log.event(&Platform::Start { request, version, trace_id: Some(trace_id) });
     }
 
     fn thaw(&mut self) -> Result<(), Error> {
@@ -249,7 +224,13 @@ impl<'a> Drive<'a> {
         self.facts.begin(clock::monotonic_ns());
         self.facts.at_delivery = Some(self.env.cgroup().cpu());
         let call = self.arrival.call.clone();
-        let trace_id = call.caller.trace_id.unwrap_or_else(|| self.env.next_trace_id());
+        let trace_id = call.caller.trace_id.unwrap_or_default();
+        self.env.shared.recorder.record(Event::Trace(TraceHeader {
+            at_ns: clock::monotonic_ns(),
+            env: self.env.id,
+            request_id: request_id.clone(),
+            header: trace_id.clone(),
+        }));
         let invoke = Invoke {
             request_id,
             deadline_epoch_ms: clock::epoch_ns() / 1_000_000 + self.env.function.spec.timeout_ms,
@@ -258,7 +239,7 @@ impl<'a> Drive<'a> {
             client_context: call.caller.client_context,
             cognito_identity: call.caller.cognito_identity,
             payload: call.payload,
-            stream: call.wants == crate::answer::Wants::Stream,
+            stream: call.wants == Wants::Stream,
         };
         self.env.session.deliver(invoke)?;
         if std::mem::take(&mut self.deferred_thaw) {
@@ -281,9 +262,17 @@ impl<'a> Drive<'a> {
         let deadline = [self.init, self.invoke].into_iter().flatten().min().unwrap_or_else(far);
         match self.env.happening(deadline).await {
             Happening::Runtime(event) => self.runtime_event(event),
-            Happening::Exited(_) if self.env.out_of_memory() => Some(Input::OutOfMemory),
-            Happening::Exited(ExitStatus::Code(code)) => Some(Input::ProcessExited(Exit::Code(code))),
-            Happening::Exited(ExitStatus::Signal(signal)) => Some(Input::ProcessExited(Exit::Signal(signal))),
+            Happening::Exited(..) if self.env.out_of_memory() => Some(Input::OutOfMemory),
+            Happening::Exited(who, status) => {
+                let exit = match status {
+                    ExitStatus::Code(code) => Exit::Code(code),
+                    ExitStatus::Signal(signal) => Exit::Signal(signal),
+                };
+                Some(match who {
+                    Who::Runtime => Input::ProcessExited(exit),
+                    Who::Extension(_) => Input::ExtensionExited(exit),
+                })
+            }
             Happening::Deadline if self.init.is_some_and(|at| at <= Instant::now()) => {
                 self.init = None;
                 Some(Input::InitTimeout)
@@ -298,68 +287,40 @@ impl<'a> Drive<'a> {
     fn runtime_event(&mut self, event: RuntimeEvent) -> Option<Input> {
         match event {
             RuntimeEvent::NextRequested { at_ns } => {
-                self.facts.next_requested(at_ns);
+                self.facts.runtime_asked(at_ns);
+                if matches!(self.env.lifecycle.state(), State::Busy { answered: Some(_), .. }) {
+                    self.runtime_done(None);
+                }
                 Some(Input::NextRequested)
             }
             RuntimeEvent::Delivered { at_ns, .. } => {
                 self.facts.delivered_ns.get_or_insert(at_ns);
                 None
             }
-            RuntimeEvent::Response { request_id, at_ns, body, .. } => {
+            RuntimeEvent::StreamBegun { at_ns, content_type, chunks, .. } => {
+                self.stream_begun(at_ns, content_type, chunks);
+                None
+            }
+            RuntimeEvent::Response { request_id, at_ns, body, content_type, streaming } => {
                 self.facts.posted(at_ns, body, None);
+                self.facts.content_type = content_type;
+                self.facts.streamed_bytes = streaming.map(|streaming| streaming.bytes);
                 Some(Input::Response(request_id))
             }
             RuntimeEvent::Error { request_id, at_ns, error_type, body } => {
                 self.facts.posted(at_ns, body, Some(error_type));
                 Some(Input::Error(request_id))
             }
-            RuntimeEvent::StreamBegun { .. } | RuntimeEvent::Extension(_) => None,
+            RuntimeEvent::Extension(call) => {
+                if call.what == ExtensionWhat::NextRequested {
+                    self.facts.extension_asked(call.at_ns);
+                }
+                self.env.extension_called(call)
+            }
             RuntimeEvent::InitError { error_type, body, .. } => {
                 self.facts.init_error = Some((error_type, body));
                 Some(Input::InitError)
             }
         }
-    }
-
-    fn answer(&mut self, ending: Ending) {
-        if let Ending::Failed(failure) = ending {
-            let request = &self.arrival.request_id;
-            let payload = platform_error::payload(failure, request, self.env.function.spec.timeout_ms);
-            self.facts.failed(clock::monotonic_ns(), failure, payload);
-        }
-        let answer = Answer {
-            payload: self.facts.payload.clone(),
-            function_error: self.facts.function_error(),
-            responded_ns: self.facts.responded_ns,
-            content_type: None,
-            stream: None,
-        };
-        if let Some(to) = self.answer.take() {
-            to.send(answer).ok();
-        }
-    }
-
-    /// The runtime has asked for the next event: what it wrote is read, then the env is frozen.
-    async fn rest(&mut self) -> Result<(), Error> {
-        self.facts.at_finish = Some(self.env.cgroup().cpu());
-        self.env.flush_log().await;
-        self.env.freeze()
-    }
-
-    async fn report(&mut self, ending: Ending) {
-        let finished_ns = self.facts.finish(clock::monotonic_ns(), ending, self.timeout());
-        self.facts.at_finish.get_or_insert_with(|| self.env.cgroup().cpu());
-        let (env, request) = (&self.env, &self.arrival.request_id);
-        env.log.end();
-        if let Ending::Failed(failure) = ending {
-            self.facts
-                .failure_lines(env, request, failure, finished_ns)
-                .iter()
-                .for_each(|line| env.log.platform(line));
-        }
-        env.log.platform(&log::end(request));
-        let report = self.facts.report(env, request, ending);
-        env.log.platform(&log::report(&report));
-        self.facts.reported = true;
     }
 }

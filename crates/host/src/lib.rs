@@ -7,6 +7,7 @@
 mod answer;
 mod call;
 mod config;
+mod deliver;
 mod deployed;
 mod env;
 mod error;
@@ -21,11 +22,12 @@ mod metrics;
 mod plan;
 mod sampler;
 mod shared;
+mod telemetry;
 mod yard;
 
 pub use answer::{Answer, AnswerStream, StreamEnd, Wants};
 pub use call::{Call, Caller, Forced, IDLE_GAP_MAX, Pending};
-pub use config::{DnsServer, HostConfig, QuotaPhase, ThawOrder, WhileFrozen};
+pub use config::{DnsServer, HostConfig, QuotaPhase, ThawOrder, Tracing, WhileFrozen, XRayServer};
 pub use danki_model::concurrency::{Account, ProvisionStatus, Provisioned, Refused, StatusReason, Throttle};
 pub use deployed::Deployed;
 pub use error::Error;
@@ -150,7 +152,7 @@ impl Host {
     }
 
     /// Ends all envs; those still busy after 15 s go with the keeper.
-    pub async fn stop(self) {
+    pub async fn stop(&self) {
         let retiring: Vec<_> = self
             .yard
             .versions()

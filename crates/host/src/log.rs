@@ -3,7 +3,10 @@
 //! A function that floods its output is read as fast as it writes, but only so many lines per invocation are recorded; how many were not
 //! is said in a line of its own. Reading never stops: a full pipe would block the function where Lambda does not.
 
-use danki_model::EnvId;
+use crate::logs::{LogHub, LogKind, LogRecord};
+use crate::telemetry::{Kind, Telemetry};
+use danki_model::telemetry::Platform;
+use danki_model::{EnvId, LogFormat, Logging, RequestId};
 use danki_record::{Event, LogLine, Recorder};
 use danki_sys::clock;
 use std::collections::VecDeque;
@@ -17,19 +20,40 @@ use tokio::sync::{mpsc, oneshot};
 const LINES_MAX: usize = 10_000;
 /// Longest line; the rest becomes the next line (CloudWatch's limit of an event was 256 KB).
 const LINE_BYTES_MAX: usize = 256 * 1024;
+/// Source of lines that an extension wrote.
+const EXTENSION: &str = "extension";
 /// `LogType=Tail` returns the last 4 KB.
 const TAIL_BYTES: usize = 4 * 1024;
+
+/// Whose log it is.
+#[derive(Clone, Debug)]
+pub struct Site {
+    /// Function name.
+    pub function: String,
+    /// Function version.
+    pub version: String,
+    /// Log group.
+    pub group: String,
+    /// Log stream.
+    pub stream: String,
+    /// Format and levels.
+    pub logging: Logging,
+}
 
 /// Writes lines of one env.
 #[derive(Clone)]
 pub struct Log {
     env: EnvId,
+    site: Arc<Site>,
     recorder: Recorder,
+    readers: LogHub,
+    telemetry: Telemetry,
     state: Arc<Mutex<State>>,
 }
 
 #[derive(Default)]
 struct State {
+    request: Option<RequestId>,
     tail: VecDeque<String>,
     tail_bytes: usize,
     lines: usize,
@@ -39,18 +63,40 @@ struct State {
 
 impl Log {
     /// A log without lines.
-    pub fn new(env: EnvId, recorder: Recorder) -> Log {
-        Log { env, recorder, state: Arc::default() }
+    pub fn new(env: EnvId, site: Site, recorder: Recorder, readers: LogHub) -> Log {
+        let telemetry = Telemetry::default();
+        Log { env, site: Arc::new(site), recorder, readers, telemetry, state: Arc::default() }
     }
 
-    /// A line of the platform, e.g. START.
+    /// Who of the env's extensions reads along.
+    pub fn telemetry(&self) -> &Telemetry {
+        &self.telemetry
+    }
+
+    /// Whose log it is.
+    pub fn site(&self) -> &Site {
+        &self.site
+    }
+
+    /// Something that the platform says: a line in the log's format, and telemetry.
+    pub fn event(&self, event: &Platform) {
+        let epoch_ms = clock::epoch_ns() / 1_000_000;
+        self.telemetry.platform(event, epoch_ms);
+        if let Some(line) = event.line(&self.site.logging, epoch_ms) {
+            self.keep(&mut self.lock(), "platform", &line);
+        }
+    }
+
+    /// A line of the platform that only the text format has, e.g. END.
     pub fn platform(&self, line: &str) {
-        self.keep(&mut self.lock(), "platform", line.trim_end_matches('\n'));
+        if self.site.logging.format == LogFormat::Text {
+            self.keep(&mut self.lock(), "platform", line.trim_end_matches('\n'));
+        }
     }
 
-    /// Begins a new invocation's share of the log.
-    pub fn begin(&self) {
-        *self.lock() = State::default();
+    /// Begins a new share of the log: an invocation's, or that of an init that none waits for.
+    pub fn begin(&self, request: Option<RequestId>) {
+        *self.lock() = State { request, ..State::default() };
     }
 
     /// Ends an invocation's share of the function's own lines: says what was not recorded.
@@ -71,7 +117,13 @@ impl Log {
         self.lock().tail.iter().cloned().collect()
     }
 
-    fn function_line(&self, source: &str, line: &str) {
+    /// A line of a process of the env.
+    fn process_line(&self, source: &str, line: &str) {
+        let kind = if source == EXTENSION { Kind::Extension } else { Kind::Function };
+        let json = self.site.logging.format == LogFormat::Json;
+        if self.telemetry.is_active() {
+            self.telemetry.line(kind, line, json, clock::epoch_ns() / 1_000_000);
+        }
         let mut state = self.lock();
         if state.lines >= LINES_MAX {
             state.unrecorded_lines += 1;
@@ -88,6 +140,20 @@ impl Log {
         while state.tail_bytes > TAIL_BYTES && state.tail.len() > 1 {
             state.tail_bytes -= state.tail.pop_front().map_or(0, |l| l.len());
         }
+        self.readers.publish(|| LogRecord {
+            at_epoch_ms: clock::epoch_ns() / 1_000_000,
+            function: self.site.function.clone(),
+            version: self.site.version.clone(),
+            group: self.site.group.clone(),
+            stream: self.site.stream.clone(),
+            request_id: state.request.clone(),
+            kind: match source {
+                "platform" => LogKind::Platform,
+                EXTENSION => LogKind::Extension,
+                _ => LogKind::Function,
+            },
+            text: line.to_owned(),
+        });
         self.recorder.record(Event::Log(LogLine {
             at_ns: clock::monotonic_ns(),
             env: self.env,
@@ -101,16 +167,30 @@ impl Log {
     }
 }
 
-/// Reads stdout and stderr of one runtime process until both end.
+/// Reads stdout and stderr of one process until both end.
 pub struct Capture {
     flush: mpsc::Sender<oneshot::Sender<()>>,
 }
 
 impl Capture {
-    /// Starts reading.
+    /// Starts reading a runtime.
     pub fn start(log: Log, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Capture> {
-        let out = Stream::new("stdout", stdout)?;
-        let err = Stream::new("stderr", stderr)?;
+        Capture::of(log, ["stdout", "stderr"], stdout, stderr)
+    }
+
+    /// Starts reading an extension.
+    pub fn start_extension(log: Log, stdout: OwnedFd, stderr: OwnedFd) -> io::Result<Capture> {
+        Capture::of(log, [EXTENSION; 2], stdout, stderr)
+    }
+
+    fn of(
+        log: Log,
+        [of_out, of_err]: [&'static str; 2],
+        stdout: OwnedFd,
+        stderr: OwnedFd,
+    ) -> io::Result<Capture> {
+        let out = Stream::new(of_out, stdout)?;
+        let err = Stream::new(of_err, stderr)?;
         let (flush, requests) = mpsc::channel(1);
         tokio::spawn(run(log, out, err, requests));
         Ok(Capture { flush })
@@ -186,7 +266,7 @@ impl Stream {
             self.partial.extend_from_slice(piece);
             if piece.ends_with(b"\n") || self.partial.len() >= LINE_BYTES_MAX {
                 let line = String::from_utf8_lossy(self.partial.trim_ascii_end());
-                log.function_line(self.source, &line);
+                log.process_line(self.source, &line);
                 self.partial.clear();
             }
         }
@@ -194,7 +274,7 @@ impl Stream {
 
     fn end(&mut self, log: &Log) {
         if !self.partial.is_empty() {
-            log.function_line(self.source, &String::from_utf8_lossy(&self.partial));
+            log.process_line(self.source, &String::from_utf8_lossy(&self.partial));
             self.partial.clear();
         }
         self.ended = true;
@@ -204,12 +284,52 @@ impl Stream {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::logs::LogNews;
     use std::io::Write;
+
+    fn site(format: LogFormat) -> Site {
+        Site {
+            function: "f".to_owned(),
+            version: "$LATEST".to_owned(),
+            group: "/aws/lambda/f".to_owned(),
+            stream: "s".to_owned(),
+            logging: Logging { format, ..Logging::default() },
+        }
+    }
+
+    #[tokio::test]
+    async fn lines_reach_those_who_subscribed_in_the_log_s_format() {
+        let (recorder, _recording) = Recorder::bounded(16);
+        let hub = LogHub::new();
+        let mut news = hub.subscribe();
+        let log = Log::new(EnvId(1), site(LogFormat::Json), recorder, hub);
+        let request = RequestId("id".to_owned());
+        log.begin(Some(request.clone()));
+        log.event(&Platform::Start {
+            request: request.clone(),
+            version: "$LATEST".to_owned(),
+            trace_id: None,
+        });
+        log.platform("END RequestId: id");
+        log.process_line("stdout", "hello");
+        log.process_line(EXTENSION, "beside");
+        let mut check = |kind: LogKind, begin: &str| match news.try_next() {
+            Some(LogNews::Line(line)) => {
+                assert_eq!((line.kind, line.request_id.as_ref()), (kind, Some(&request)));
+                assert!(line.text.starts_with(begin), "{}", line.text);
+            }
+            other => panic!("{other:?}"),
+        };
+        check(LogKind::Platform, "{\"time\":\"");
+        check(LogKind::Function, "hello");
+        check(LogKind::Extension, "beside");
+        assert_eq!(news.try_next(), None, "END is a line of the text format");
+    }
 
     #[tokio::test(flavor = "multi_thread")]
     async fn lines_are_kept_in_order_and_a_flood_is_counted() {
         let (recorder, recording) = Recorder::bounded(LINES_MAX * 2);
-        let log = Log::new(EnvId(1), recorder);
+        let log = Log::new(EnvId(1), site(LogFormat::Text), recorder, LogHub::new());
         let (read, write) = io::pipe().expect("a pipe");
         let (read_err, write_err) = io::pipe().expect("a pipe");
         drop(write_err);

@@ -211,6 +211,16 @@ pub fn process(
     ProcessPlan { argv: command(function), env: variables.into_iter().collect(), cwd: "/var/task".into() }
 }
 
+/// An external extension's process, from the runtime's variables.
+pub fn extension(name: &str, runtime: &[(String, String)]) -> ProcessPlan {
+    let variables = environment::extension_environment(&runtime.iter().cloned().collect());
+    ProcessPlan {
+        argv: vec![format!("/opt/extensions/{name}")],
+        env: variables.into_iter().collect(),
+        cwd: "/".into(),
+    }
+}
+
 fn command(function: &Deployed) -> Vec<String> {
     let inside = function.interpreter.as_ref().map(|i| i.inside.display().to_string());
     let mb = function.spec.memory.mb();
