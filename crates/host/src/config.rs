@@ -1,7 +1,8 @@
 //! How environments behave: the knobs of `host`, each with Lambda's value as its default.
 
 use serde::{Deserialize, Serialize};
-use std::net::UdpSocket;
+use std::fmt;
+use std::net::{TcpListener, UdpSocket};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,6 +11,24 @@ use danki_model::{CpuModel, EnvId};
 
 /// Serves DNS on an env's resolver socket until the returned guard is dropped.
 pub type DnsServer = Arc<dyn Fn(EnvId, UdpSocket) -> Box<dyn Send + Sync> + Send + Sync>;
+
+/// Serves as the X-Ray daemon of an env on its two sockets until the returned guard is dropped.
+pub type XRayServer = Arc<dyn Fn(EnvId, UdpSocket, TcpListener) -> Box<dyn Send + Sync> + Send + Sync>;
+
+/// Active tracing: a daemon beside each env, and traces that are kept.
+#[derive(Clone)]
+pub struct Tracing {
+    /// Share of invocations whose header says `Sampled=1`, 0 to 1.
+    pub sampling: f64,
+    /// The daemon.
+    pub serve: XRayServer,
+}
+
+impl fmt::Debug for Tracing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Tracing {{ sampling: {} }}", self.sampling)
+    }
+}
 
 /// What happens to packets of an env that is frozen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,6 +106,8 @@ pub struct HostConfig {
     pub search_path: Vec<PathBuf>,
     /// Segmentation offload of the envs' network cards; must be what the link is configured for.
     pub offload: bool,
+    /// Active tracing; without it no daemon listens and no trace is kept.
+    pub tracing: Option<Tracing>,
     /// Interval of CPU counter samples while an env is busy; zero reads them at the ends only.
     pub cpu_sample_interval: Duration,
 }
@@ -114,6 +135,7 @@ impl Default for HostConfig {
             roots: None,
             search_path: ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from).to_vec(),
             offload: true,
+            tracing: None,
             cpu_sample_interval: Duration::from_millis(1),
         }
     }
