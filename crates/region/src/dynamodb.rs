@@ -4,6 +4,7 @@
 
 use crate::Error;
 use crate::config::{KeyType, Table};
+use crate::kind::Trouble;
 use bytes::Bytes;
 use dynoxide::{Database, DynoxideError};
 use serde::Serialize;
@@ -32,10 +33,39 @@ pub(crate) fn operation(target: &str) -> Option<&str> {
     TARGETS.iter().find_map(|prefix| target.strip_prefix(prefix))
 }
 
-/// An error as DynamoDB words it.
-pub(crate) fn error(status: u16, kind: &str, message: &str) -> Reply {
-    let body = json!({ "__type": kind, "message": message }).to_string();
-    Reply { status, body: body.into() }
+/// Operations that change something. Statements of PartiQL count as reads: most are, and only parsing them would tell.
+pub(crate) fn writes(operation: &str) -> bool {
+    let also = ["BatchWriteItem", "TransactWriteItems", "ExecuteTransaction"];
+    let begins = ["Create", "Update", "Delete", "Tag", "Untag"];
+    WRITES.contains(&operation)
+        || also.contains(&operation)
+        || begins.iter().any(|b| operation.starts_with(b))
+}
+
+/// Status, type and text of trouble, as in DynamoDB's API reference.
+pub(crate) fn trouble(trouble: Trouble) -> (u16, &'static str, &'static str) {
+    match trouble {
+        Trouble::Capacity => (
+            400,
+            "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
+            "The level of configured provisioned throughput for the table was exceeded. Consider increasing your \
+             provisioning level with the UpdateTable API.",
+        ),
+        Trouble::Throttled => (
+            400,
+            "com.amazon.coral.availability#ThrottlingException",
+            "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your \
+             table or index so please try again shortly.",
+        ),
+        Trouble::Internal => (
+            500,
+            "com.amazonaws.dynamodb.v20120810#InternalServerError",
+            "The request processing has failed because of an unknown error, exception or failure.",
+        ),
+        Trouble::TooLarge => {
+            (413, "com.amazon.coral.service#RequestEntityTooLargeException", "request is too large")
+        }
+    }
 }
 
 impl Engine {

@@ -1,10 +1,12 @@
 //! An endpoint: what answers, and when.
 
-use crate::config::FaultKind;
+use crate::behaviour::FaultKind;
 use crate::draws::{Drawn, Draws};
-use crate::dynamodb::{self, Engine, Reply};
+use crate::dynamodb::{Engine, Reply};
+use crate::kind::{Kind, Trouble};
+use crate::store::Stores;
 use crate::upstream::Upstream;
-use crate::{Config, DynamoDb, Error};
+use crate::{Config, Error};
 use bytes::Bytes;
 use danki_record::{Event, Recorder, Request, Span, Tls};
 use danki_serve::{Answer, BodyError, Call, sleep_until};
@@ -24,9 +26,12 @@ const CLIENT_GONE: u16 = 499;
 /// An upstream's whole exchange: what SDKs wait by default is longer (60 s), so they see the error that names it.
 const UPSTREAM_DEADLINE: Duration = Duration::from_secs(30);
 
-/// DynamoDB under its own names.
+/// What is recorded as the fault of a request that was one too many.
+const OVER_RATE: &str = "rate";
+
+/// A service under its own names.
 pub(crate) struct Endpoint {
-    pub(crate) service: &'static str,
+    pub(crate) kind: Kind,
     pub(crate) idle_cutoff: Option<Duration>,
     draws: Draws,
     backend: Backend,
@@ -35,26 +40,31 @@ pub(crate) struct Endpoint {
 
 enum Backend {
     Engine(Engine),
+    Stores(Stores),
     Upstream(Box<Upstream>),
 }
 
 impl Endpoint {
-    /// DynamoDB as configured; fills the engine's tables, which blocks.
-    pub(crate) fn dynamodb(
+    /// A service as configured; fills DynamoDB's tables, which blocks.
+    pub(crate) fn create(
         config: &Config,
-        dynamodb: &DynamoDb,
+        kind: Kind,
+        stores: &Stores,
         recorder: Recorder,
     ) -> Result<Endpoint, Error> {
-        let settings = &dynamodb.endpoint;
-        let backend = match &settings.upstream {
-            Some(url) => Backend::Upstream(Box::new(Upstream::create(url, UPSTREAM_DEADLINE)?)),
-            None => Backend::Engine(Engine::create(&dynamodb.tables)?),
+        let settings = config.endpoints().find(|(k, _)| *k == kind).map(|(_, settings)| settings.clone());
+        let settings = settings.unwrap_or_default();
+        let tables = config.dynamodb.as_ref().map_or(&[][..], |dynamodb| &dynamodb.tables);
+        let backend = match (&settings.upstream, kind) {
+            (Some(url), _) => Backend::Upstream(Box::new(Upstream::create(url, UPSTREAM_DEADLINE)?)),
+            (None, Kind::DynamoDb) => Backend::Engine(Engine::create(tables)?),
+            (None, Kind::SecretsManager | Kind::Ssm) => Backend::Stores(stores.clone()),
         };
-        let cutoff = Duration::from_millis(settings.idle_cutoff_ms).div_f64(config.time_scale);
+        let cutoff = Duration::from_millis(settings.timing(kind).idle_cutoff_ms).div_f64(config.time_scale);
         Ok(Endpoint {
-            service: "dynamodb",
+            kind,
             idle_cutoff: (!cutoff.is_zero()).then_some(cutoff),
-            draws: Draws::new(config, settings),
+            draws: Draws::new(config, kind, &settings),
             backend,
             recorder,
         })
@@ -62,10 +72,11 @@ impl Endpoint {
 
     /// Answers a request: when its service time is over, unless a fault was drawn.
     pub(crate) async fn call(&self, call: Call) -> Answer {
-        let drawn = self.draws.next(call.ordinal == 1);
+        let effort = self.kind.effort(self.operation(&call).unwrap_or_default());
+        let drawn = self.draws.next(call.ordinal == 1, effort, call.received_ns);
         let due_ns = call.received_ns.saturating_add(drawn.service_ns);
         let mut pending = Pending::new(self, &call, &drawn);
-        let response = match drawn.fault {
+        let (reply, kms) = match drawn.fault {
             Some((FaultKind::Reset, _)) => {
                 sleep_until(due_ns).await;
                 return pending.unanswered(Answer::Reset);
@@ -74,46 +85,62 @@ impl Endpoint {
                 tokio::time::sleep(stall).await;
                 return pending.unanswered(Answer::HangUp);
             }
-            Some((kind, _)) => self.response(injected(kind), &drawn.request_id),
+            Some((kind, _)) => (self.response(self.injected(kind), &drawn.request_id), false),
+            None if drawn.over_rate => {
+                (self.response(self.kind.error(Trouble::Throttled, None), &drawn.request_id), false)
+            }
             None => match self.answer(call, &drawn.request_id).await {
-                Ok(response) => response,
+                Ok(answered) => answered,
                 Err(BodyError::Broken { .. }) => return pending.unanswered(Answer::HangUp),
                 Err(error @ BodyError::TooLarge { .. }) => {
-                    let kind = "com.amazon.coral.service#RequestEntityTooLargeException";
-                    self.response(dynamodb::error(413, kind, &error.to_string()), &drawn.request_id)
+                    let reply = self.kind.error(Trouble::TooLarge, Some((413, &error.to_string())));
+                    (self.response(reply, &drawn.request_id), false)
                 }
             },
         };
-        sleep_until(due_ns).await;
-        pending.request.status = response.status().as_u16();
-        Answer::Reply { response, on_sent: Some(Box::new(move |at_ns| pending.sent(at_ns))) }
+        sleep_until(due_ns.saturating_add(if kms { drawn.kms_ns } else { 0 })).await;
+        pending.request.status = reply.status().as_u16();
+        Answer::Reply { response: reply, on_sent: Some(Box::new(move |at_ns| pending.sent(at_ns))) }
     }
 
-    async fn answer(&self, call: Call, request_id: &str) -> Result<Response<Full<Bytes>>, BodyError> {
+    /// The response, and whether a key of KMS was needed for it.
+    async fn answer(&self, call: Call, request_id: &str) -> Result<(Response<Full<Bytes>>, bool), BodyError> {
         let body = call.body.clone()?.bytes;
-        let engine = match &self.backend {
-            Backend::Engine(engine) => engine,
-            Backend::Upstream(upstream) => {
-                return Ok(upstream.forward(&call, body).await.unwrap_or_else(|reason| {
-                    let kind = "com.amazonaws.dynamodb.v20120810#InternalServerError";
-                    self.response(dynamodb::error(502, kind, &reason), request_id)
-                }));
-            }
-        };
-        if call.head.method == Method::GET {
-            return Ok(self.response(healthy(&call), request_id));
+        if let Backend::Upstream(upstream) = &self.backend {
+            let forwarded = upstream.forward(&call, body).await.unwrap_or_else(|reason| {
+                self.response(self.kind.error(Trouble::Internal, Some((502, &reason))), request_id)
+            });
+            return Ok((forwarded, false));
         }
-        let reply = match operation(&call).filter(|operation| Engine::knows(operation)) {
-            Some(operation) => execute(engine.clone(), operation.to_owned(), body).await,
-            None => {
-                let body = r#"{"__type":"com.amazon.coral.service#UnknownOperationException"}"#;
-                Reply { status: 400, body: Bytes::from_static(body.as_bytes()) }
+        if call.head.method == Method::GET {
+            return Ok((self.response(healthy(&call), request_id), false));
+        }
+        let operation = self.operation(&call).unwrap_or_default();
+        let (reply, kms) = match &self.backend {
+            Backend::Engine(engine) if Engine::knows(operation) => {
+                (self.execute(engine.clone(), operation.to_owned(), body).await, false)
             }
+            Backend::Stores(stores) => stores.execute(self.kind, operation, &body),
+            _ => (self.kind.unknown_operation(), false),
         };
-        Ok(self.response(reply, request_id))
+        Ok((self.response(reply, request_id), kms))
     }
 
-    /// The reply with DynamoDB's headers, in its order; hyper adds the date. No `Keep-Alive`: AWS sends none, and
+    fn operation<'a>(&self, call: &'a Call) -> Option<&'a str> {
+        call.head.headers.get(AMZ_TARGET)?.to_str().ok().and_then(|target| self.kind.operation(target))
+    }
+
+    /// The answer that a fault gives.
+    fn injected(&self, fault: FaultKind) -> Reply {
+        let trouble = match fault {
+            FaultKind::Throttle => Trouble::Capacity,
+            FaultKind::ThrottlingException => Trouble::Throttled,
+            FaultKind::Http500 | FaultKind::Reset | FaultKind::Stall => Trouble::Internal,
+        };
+        self.kind.error(trouble, None)
+    }
+
+    /// The reply with AWS's headers, in its order; hyper adds the date. No `Keep-Alive`: AWS sends none, and
     /// Node's agent would act on it.
     fn response(&self, reply: Reply, request_id: &str) -> Response<Full<Bytes>> {
         let crc = crc32fast::hash(&reply.body);
@@ -121,57 +148,34 @@ impl Endpoint {
         *response.status_mut() =
             StatusCode::from_u16(reply.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let headers = response.headers_mut();
-        headers.insert(SERVER, HeaderValue::from_static("Server"));
-        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-amz-json-1.0"));
+        if self.kind != Kind::SecretsManager {
+            headers.insert(SERVER, HeaderValue::from_static("Server"));
+        }
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static(self.kind.content_type()));
         headers.insert(CONNECTION, HeaderValue::from_static("keep-alive"));
         if let Ok(id) = HeaderValue::from_str(request_id) {
             headers.insert(REQUEST_ID, id);
         }
-        headers.insert(CRC32, HeaderValue::from(crc));
+        if self.kind == Kind::DynamoDb {
+            headers.insert(CRC32, HeaderValue::from(crc));
+        }
         response
     }
-}
 
-/// SQLite blocks, and a large scan for long: not on the runtime's workers, which also carry everybody else's timing.
-async fn execute(engine: Engine, operation: String, body: Bytes) -> Reply {
-    let run = tokio::task::spawn_blocking(move || engine.execute(&operation, &body));
-    run.await.unwrap_or_else(|error| {
-        let kind = "com.amazonaws.dynamodb.v20120810#InternalServerError";
-        dynamodb::error(500, kind, &format!("danki: the DynamoDB engine broke off: {error}"))
-    })
-}
-
-fn operation(call: &Call) -> Option<&str> {
-    call.head.headers.get(AMZ_TARGET)?.to_str().ok().and_then(dynamodb::operation)
+    /// SQLite blocks, and a large scan for long: not on the runtime's workers, which also carry everybody else's timing.
+    async fn execute(&self, engine: Engine, operation: String, body: Bytes) -> Reply {
+        let run = tokio::task::spawn_blocking(move || engine.execute(&operation, &body));
+        run.await.unwrap_or_else(|error| {
+            let text = format!("danki: the DynamoDB engine broke off: {error}");
+            self.kind.error(Trouble::Internal, Some((500, &text)))
+        })
+    }
 }
 
 /// What DynamoDB answers to a GET (seen in aws-sdk-js issue 862).
 fn healthy(call: &Call) -> Reply {
     let host = call.head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
     Reply { status: 200, body: format!("healthy: {host} ").into() }
-}
-
-/// The answer that a fault gives. Texts are those of the DynamoDB API reference.
-fn injected(kind: FaultKind) -> Reply {
-    match kind {
-        FaultKind::Throttle => dynamodb::error(
-            400,
-            "com.amazonaws.dynamodb.v20120810#ProvisionedThroughputExceededException",
-            "The level of configured provisioned throughput for the table was exceeded. Consider increasing your \
-             provisioning level with the UpdateTable API.",
-        ),
-        FaultKind::ThrottlingException => dynamodb::error(
-            400,
-            "com.amazon.coral.availability#ThrottlingException",
-            "Throughput exceeds the current capacity of your table or index. DynamoDB is automatically scaling your \
-             table or index so please try again shortly.",
-        ),
-        FaultKind::Http500 | FaultKind::Reset | FaultKind::Stall => dynamodb::error(
-            500,
-            "com.amazonaws.dynamodb.v20120810#InternalServerError",
-            "The request processing has failed because of an unknown error, exception or failure.",
-        ),
-    }
 }
 
 /// A request that will be recorded, whatever happens: a client that gives up stays in the population.
@@ -189,16 +193,17 @@ impl Pending {
             version: tls.version.to_owned(),
             server_name: tls.server_name.clone(),
         });
+        let over_rate = drawn.over_rate.then_some(OVER_RATE);
         let request = Request {
-            service: endpoint.service.to_owned(),
-            operation: operation(call).unwrap_or("unknown").to_owned(),
+            service: endpoint.kind.name().to_owned(),
+            operation: endpoint.operation(call).unwrap_or("unknown").to_owned(),
             client: call.peer.client,
             ordinal: call.ordinal,
             tls,
             received: Span { from_ns: call.first_byte_ns, to_ns: call.received_ns },
             service_time: Span { from_ns: call.received_ns, to_ns: call.received_ns },
             status: CLIENT_GONE,
-            fault: drawn.fault.map(|(kind, _)| kind.as_str().to_owned()),
+            fault: drawn.fault.map(|(kind, _)| kind.as_str()).or(over_rate).map(str::to_owned),
         };
         Pending { request, recorder: endpoint.recorder.clone() }
     }

@@ -21,6 +21,14 @@ pub enum Error {
         /// What the engine says.
         reason: String,
     },
+    /// A secret or a parameter of the configuration was refused by the store.
+    #[error("region: secret or parameter {name:?}: {reason}")]
+    SecretSeed {
+        /// Its name.
+        name: String,
+        /// What the store says.
+        reason: String,
+    },
     /// The DynamoDB engine does not start.
     #[error("region: the DynamoDB engine does not start: {0}")]
     Engine(String),
@@ -41,6 +49,9 @@ pub enum Error {
     /// The HTTPS server cannot start, or has ended.
     #[error("region: {0}")]
     Serve(#[from] danki_serve::Error),
+    /// The sockets of an env's X-Ray daemon cannot be served.
+    #[error("region: no X-Ray daemon: {0}")]
+    Daemon(std::io::Error),
     /// TLS towards the upstream cannot be set up.
     #[error("region: no tls towards the upstream: {0}")]
     Upstream(std::io::Error),

@@ -2,10 +2,14 @@
 
 use crate::dns::{self, DnsGuard};
 use crate::endpoint::Endpoint;
-use crate::{Ca, Config, Error, TlsVersion, names};
+use crate::store::Stores;
+use crate::xray::{self, XRayGuard};
+use crate::{Ca, Config, Error, TlsSettings, TlsVersion, names};
 use danki_model::EnvId;
 use danki_record::Recorder;
 use danki_serve::{Answer, Call, Peer, Server, Service, TlsOptions, server_config};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +45,7 @@ impl Region {
             let prepare = tokio::task::spawn_blocking(move || prepare(&config, &recorder));
             prepare.await.map_err(|e| Error::Broken(e.to_string()))??
         };
-        let services = gateway.endpoints.iter().map(|e| e.service).collect();
+        let services = gateway.endpoints.iter().map(|e| e.kind.name()).collect();
         let certificates: Arc<Ca> = Arc::clone(&ca);
         let config = danki_serve::Config {
             tls: Some(server_config(certificates, tls)?),
@@ -56,6 +60,16 @@ impl Region {
         dns::serve(&self.runtime, env, socket, Arc::clone(&self.services), self.recorder.clone())
     }
 
+    /// Is the X-Ray daemon of an env on `udp` and `tcp` (port 2000 inside its network namespace) until the guard is dropped.
+    pub fn serve_xray(
+        &self,
+        env: EnvId,
+        udp: std::net::UdpSocket,
+        tcp: std::net::TcpListener,
+    ) -> Result<XRayGuard, Error> {
+        xray::serve(&self.runtime, env, udp, tcp, self.recorder.clone())
+    }
+
     /// The fixed address of a service, by its endpoint prefix (`dynamodb`); the same in every run.
     pub fn service_address(service: &str) -> Option<Ipv4Addr> {
         names::address(service)
@@ -64,6 +78,12 @@ impl Region {
     /// The root certificate that envs must trust.
     pub fn root_pem(&self) -> &str {
         self.ca.root_pem()
+    }
+
+    /// TLS settings for a listener of this machine itself: certificates of the local CA for the name asked for, else for 127.0.0.1.
+    pub fn front_tls(&self) -> Result<Arc<rustls::ServerConfig>, Error> {
+        let certificates = Arc::new(Local(Arc::clone(&self.ca)));
+        Ok(server_config(certificates, TlsOptions::default())?)
     }
 
     /// Where HTTPS listens.
@@ -82,21 +102,32 @@ impl Region {
     }
 }
 
-fn prepare(config: &Config, recorder: &Recorder) -> Result<(Gateway, Arc<Ca>), Error> {
-    let mut endpoints = Vec::new();
-    if let Some(dynamodb) = &config.dynamodb {
-        endpoints.push(Endpoint::dynamodb(config, dynamodb, recorder.clone())?);
+/// Clients that connect to an address ask for no name.
+#[derive(Debug)]
+struct Local(Arc<Ca>);
+
+impl ResolvesServerCert for Local {
+    fn resolve(&self, hello: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        self.0.certificate(hello.server_name().unwrap_or("127.0.0.1")).ok()
     }
+}
+
+fn prepare(config: &Config, recorder: &Recorder) -> Result<(Gateway, Arc<Ca>), Error> {
+    let stores = Stores::create(config)?;
+    let create = |(kind, _)| Endpoint::create(config, kind, &stores, recorder.clone());
+    let endpoints = config.endpoints().map(create).collect::<Result<Vec<Endpoint>, Error>>()?;
     let ca = Ca::create(config.ca_dir.as_deref())?;
     for endpoint in &endpoints {
         // Ahead, so that the first handshake does not pay for it.
-        ca.certificate(&format!("{}.{}.amazonaws.com", endpoint.service, config.region_name))?;
+        ca.certificate(&format!("{}.{}.amazonaws.com", endpoint.kind.name(), config.region_name))?;
     }
     Ok((Gateway { endpoints }, Arc::new(ca)))
 }
 
 fn tls_options(config: &Config) -> TlsOptions {
-    let settings = config.dynamodb.as_ref().map(|d| d.endpoint.tls).unwrap_or_default();
+    // One listener serves all names, so one setting holds for all: the first that is not the default.
+    let mut given = config.endpoints().map(|(_, endpoint)| endpoint.tls);
+    let settings = given.find(|tls| *tls != TlsSettings::default()).unwrap_or_default();
     let version = |v| match v {
         TlsVersion::V12 => danki_serve::TlsVersion::V12,
         TlsVersion::V13 => danki_serve::TlsVersion::V13,
@@ -114,7 +145,7 @@ impl Gateway {
             IpAddr::V6(_) => None,
         };
         match by_name().or_else(by_address) {
-            Some(service) => self.endpoints.iter().find(|e| e.service == service),
+            Some(service) => self.endpoints.iter().find(|e| e.kind.name() == service),
             None => self.endpoints.first().filter(|_| self.endpoints.len() == 1),
         }
     }

@@ -69,7 +69,7 @@ async fn a_stall_ends_without_an_answer() {
 }
 
 fn cutoff(idle_cutoff_ms: u64, time_scale: f64) -> Config {
-    Config { time_scale, ..config(Endpoint { idle_cutoff_ms, ..Endpoint::default() }) }
+    Config { time_scale, ..config(Endpoint { idle_cutoff_ms: Some(idle_cutoff_ms), ..Endpoint::default() }) }
 }
 
 #[tokio::test]

@@ -37,9 +37,10 @@ pub fn segments(invocation: &Invocation, header: &TraceHeader, epoch_offset_ns: 
     function.origin = Some("AWS::Lambda::Function".to_owned());
     function.parent = Some(service.id.clone());
 
+    let parent = function.id.clone();
     let inside = |id: String, name, from_ns, to_ns| {
         let mut entity = Entity::new(id, name, us(from_ns), Some(us(to_ns)));
-        entity.parent = Some(function.id.clone());
+        entity.parent = Some(parent.clone());
         entity
     };
     let initialization =
@@ -48,7 +49,6 @@ pub fn segments(invocation: &Invocation, header: &TraceHeader, epoch_offset_ns: 
     let overhead_ns = invocation.responded_ns.max(begun_ns);
     let overhead = inside(id("overhead"), "Overhead", overhead_ns, invocation.finished_ns.max(overhead_ns));
     (service.outcome, run.outcome) = (outcome, outcome);
-    let mut function = function;
     function.outcome = outcome;
     let mut all = vec![service, function];
     all.extend(initialization);

@@ -3,7 +3,7 @@
 #![allow(dead_code, reason = "each test file uses a part of it")]
 
 use bytes::Bytes;
-use danki_record::{Event, Recorder, Recording, Request};
+use danki_record::{Event, Received, Recorder, Recording, Request};
 use danki_region::{Config, DynamoDb, Endpoint, Region, Sockets, Table};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http1::SendRequest;
@@ -80,6 +80,24 @@ impl Lab {
         let (sender, connection) =
             hyper::client::conn::http1::handshake(TokioIo::new(stream)).await.expect("http");
         Client { sender, connection: tokio::spawn(connection) }
+    }
+
+    /// What is recorded, up to the first fact that is wanted; a test that waits longer than 10 s for it has failed.
+    pub async fn events_until(self, wanted: fn(&Event) -> bool) -> Vec<Event> {
+        let Lab { region, recorder, recording, .. } = self;
+        let read = move || {
+            let mut events = Vec::new();
+            while let Received::Event(event) = recording.receive(std::time::Duration::from_secs(10)) {
+                events.push(*event);
+                if wanted(&events[events.len() - 1]) {
+                    return events;
+                }
+            }
+            panic!("never recorded; before it: {events:?}")
+        };
+        let events = tokio::task::spawn_blocking(read).await.expect("recorded");
+        drop((region, recorder));
+        events
     }
 
     /// Stops the region and returns the requests it recorded.
