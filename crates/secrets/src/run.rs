@@ -98,7 +98,15 @@ fn serve(
     let upstream = Upstream::new(settings);
     let pools = pools(settings, &upstream, &events, &bell);
     let desk = Desk::new(settings.policy.clone(), first_serving(settings, extension.is_some()));
-    let mut server = Server::new(listeners, desk, pools, Arc::clone(&upstream), bell.clone(), log.clone())?;
+    let mut server = Server::new(
+        listeners,
+        desk,
+        pools,
+        Arc::clone(&upstream),
+        bell.clone(),
+        log.clone(),
+        settings.client_patience,
+    )?;
     if settings.metrics {
         server.count_for(&settings.function);
     }

@@ -27,9 +27,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use zeroize::Zeroizing;
 
-/// A request must be whole, and an answer taken, within this time.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// How often that is looked at, while somebody is slow.
+/// How often at least that is looked at, while somebody is slow.
 const TICK: Duration = Duration::from_secs(1);
 /// Events handled per wake-up, and connections accepted in a row.
 const AT_ONCE: usize = 64;
@@ -54,6 +52,7 @@ pub struct Server {
     counted: Option<(String, Counts)>,
     at_first_turn: Vec<Wanted>,
     gate: Option<Gate>,
+    patience: Duration,
 }
 
 impl Server {
@@ -65,6 +64,7 @@ impl Server {
         upstream: Arc<Upstream>,
         bell: Bell,
         log: Log,
+        patience: Duration,
     ) -> Result<Server, Error> {
         let epoll = epoll::create(epoll::CreateFlags::CLOEXEC).map_err(kernel("epoll_create"))?;
         epoll::add(&epoll, &bell, EventData::new_u64(BELL), EventFlags::IN).map_err(kernel("epoll_ctl"))?;
@@ -85,6 +85,7 @@ impl Server {
             counted: None,
             at_first_turn: Vec::new(),
             gate: None,
+            patience,
         })
     }
 
@@ -116,9 +117,10 @@ impl Server {
         let mut ready = Vec::with_capacity(AT_ONCE);
         loop {
             ready.clear();
+            let tick = TICK.min(self.patience);
             let timeout = self.clients.has_slow().then(|| rustix::event::Timespec {
-                tv_sec: i64::try_from(TICK.as_secs()).unwrap_or(1),
-                tv_nsec: 0,
+                tv_sec: i64::try_from(tick.as_secs()).unwrap_or(1),
+                tv_nsec: tick.subsec_nanos().into(),
             });
             match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut ready), timeout.as_ref()) {
                 Ok(_) | Err(rustix::io::Errno::INTR) => {}
@@ -386,7 +388,7 @@ impl Server {
     }
 
     fn drop_slow(&mut self) {
-        for slot in self.clients.slow(now().monotonic, PATIENCE) {
+        for slot in self.clients.slow(now().monotonic, self.patience) {
             self.desk.counts.refused += 1;
             self.clients.forget(slot);
         }

@@ -36,6 +36,8 @@ pub struct Settings {
     pub prefetch: Vec<Wanted>,
     /// How long init waits for that.
     pub prefetch_timeout: Duration,
+    /// How long a client may take to send a whole request, or to take its answer.
+    pub client_patience: Duration,
     /// A second place to listen.
     pub unix_socket: Option<PathBuf>,
     /// Whether a line of metrics is written per invocation.
@@ -94,6 +96,7 @@ impl Settings {
                 5_000,
                 8_000,
             )?),
+            client_patience: CLIENT_PATIENCE,
             unix_socket: reader.text("DANKI_SECRETS_UNIX_SOCKET").map(PathBuf::from),
             metrics: reader.flag("DANKI_SECRETS_METRICS")?,
             function: reader.text("AWS_LAMBDA_FUNCTION_NAME").unwrap_or_default(),
@@ -113,6 +116,8 @@ impl Settings {
 
 /// Each is a thread at the moment of need; AWS's default is 3.
 const MOST_CONNECTIONS: usize = 64;
+/// A client is a process on this machine: seconds mean that it is broken or hostile.
+const CLIENT_PATIENCE: Duration = Duration::from_secs(10);
 /// AWS's bound on both TTLs.
 const MOST_TTL_S: u64 = 300;
 

@@ -59,8 +59,9 @@ impl Client {
                 return None;
             }
         }
-        let field = |name: &str| head.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
-        let length = field("Content-Length:").expect("a length").parse().expect("a number");
+        let fields = head.to_ascii_lowercase();
+        let field = |name: &str| fields.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
+        let length = field("content-length:").expect("a length").parse().expect("a number");
         let mut body = vec![0; length];
         self.stream.read_exact(&mut body).ok()?;
         let status = head.split(' ').nth(1).expect("a status").parse().expect("a number");

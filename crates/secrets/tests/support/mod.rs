@@ -13,6 +13,7 @@ use std::thread::JoinHandle;
 
 pub use client::{Answer, Client};
 pub use platform::Platform;
+#[allow(unused_imports, reason = "each test binary uses a part of it")]
 pub use upstream::{Call, Reply, Upstream};
 
 pub const TOKEN: &str = "the session token";
@@ -43,6 +44,11 @@ pub fn variables(upstream: &str) -> Vec<(String, String)> {
 impl Running {
     /// Starts it with these variables beside the usual ones; a later one of a name replaces an earlier.
     pub fn start(upstream: &str, more: &[(&str, &str)]) -> Running {
+        Running::start_with(upstream, more, |_| {})
+    }
+
+    /// The same, with what is no environment variable.
+    pub fn start_with(upstream: &str, more: &[(&str, &str)], change: impl FnOnce(&mut Settings)) -> Running {
         let platform = Platform::start();
         let mut all = variables(upstream);
         all.push(("AWS_LAMBDA_RUNTIME_API".to_owned(), platform.address.clone()));
@@ -51,6 +57,7 @@ impl Running {
             |name: &str| all.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.clone());
         let mut settings = Settings::read(&get).expect("valid settings");
         settings.port = 0;
+        change(&mut settings);
         let log = Arc::new(Mutex::new(String::new()));
         let kept = Arc::clone(&log);
         let sink = Arc::new(move |line: &str| kept.lock().expect("sound").push_str(line));
