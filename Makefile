@@ -60,7 +60,7 @@ race: bench
 soak: build functions deny
 	$(DANKI) bench experiments/idle-cutoff-real.toml
 	xtask/install-fuzz
-	fuzz/run 600 experiment packet runtime_api waterfall
+	fuzz/run 600 all
 
 # Licences, advisories and duplicates. Compiling cargo-deny takes minutes, which is why `make test` does without.
 deny:
