@@ -10,6 +10,7 @@ mod header;
 mod lambda;
 mod otlp;
 mod sampling;
+mod table;
 mod text;
 mod trace;
 
@@ -18,5 +19,6 @@ pub use document::{Entity, Outcome};
 pub use header::TraceHeader;
 pub use otlp::otlp;
 pub use sampling::answer as sampling_answer;
+pub use table::{Named, durations, summary_table};
 pub use text::render;
 pub use trace::{Run, Trace, traces};

@@ -13,18 +13,21 @@ const INTERNAL: u8 = 1;
 const SERVER: u8 = 2;
 const CLIENT: u8 = 3;
 
-/// The traces as one request, and how many spans did not fit.
-pub fn otlp(traces: &[Trace], run: &str, version: &str) -> (Value, usize) {
+/// The traces as one request. Spans that did not fit are counted in the resource's `danki.spans_left_out`.
+pub fn otlp(traces: &[Trace], run: &str, version: &str) -> Value {
     let all = || traces.iter().flat_map(|trace| trace.entities.iter().map(move |entity| (trace, entity)));
     let spans: Vec<Value> = all().take(MAX_SPANS).map(|(trace, entity)| span(trace, entity)).collect();
     let left_out = all().count() - spans.len();
     let resource = [("service.name", run), ("cloud.provider", "aws"), ("cloud.platform", "aws_lambda")];
-    let resource: Vec<Value> = resource.iter().map(|(key, value)| attribute(key, &json!(value))).collect();
-    let request = json!({ "resourceSpans": [{
+    let mut resource: Vec<Value> =
+        resource.iter().map(|(key, value)| attribute(key, &json!(value))).collect();
+    if left_out > 0 {
+        resource.push(attribute("danki.spans_left_out", &json!(left_out)));
+    }
+    json!({ "resourceSpans": [{
         "resource": { "attributes": resource },
         "scopeSpans": [{ "scope": { "name": "danki", "version": version }, "spans": spans }],
-    }]});
-    (request, left_out)
+    }]})
 }
 
 fn span(trace: &Trace, entity: &Entity) -> Value {

@@ -1,5 +1,5 @@
 use super::*;
-use crate::{otlp, render};
+use crate::{durations, otlp, render, summary_table};
 
 const ROOT: &str = "1-5759e988-bd862e3fe1be46a994272793";
 
@@ -106,8 +106,8 @@ fn x_ray_s_json() {
 
 #[test]
 fn otlp_s_json_mapping() {
-    let (request, left_out) = otlp(&[trace()], "run", "1.0");
-    assert_eq!(left_out, 0);
+    let request = otlp(&[trace()], "run", "1.0");
+    assert!(!request.to_string().contains("spans_left_out"));
     let spans = request["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().expect("a list").clone();
     assert_eq!(spans.len(), trace().entities.len());
     for span in &spans {
@@ -124,6 +124,22 @@ fn otlp_s_json_mapping() {
     let wire = spans.iter().find(|s| s["name"] == "secretsmanager GetSecretValue").expect("there");
     let expect = json!({ "key": "http.status", "value": { "intValue": "200" } });
     assert!(wire["attributes"].as_array().is_some_and(|all| all.contains(&expect)), "{wire}");
+}
+
+#[test]
+fn a_call_on_top_of_another_of_its_name_is_one() {
+    let mut one = trace();
+    for e in &mut one.entities {
+        if e.name == "inner" {
+            e.name = "secretsmanager".to_owned();
+        }
+    }
+    let named = durations(&[one]);
+    let calls = named.iter().find(|n| n.name == "secretsmanager").expect("there");
+    assert_eq!((calls.function.as_str(), calls.took_ms.len()), ("v", 1));
+    assert!((calls.took_ms[0] - 15.0).abs() < 0.01, "{named:?}");
+    let text = summary_table(&[trace()]);
+    assert!(text.contains("secretsmanager GetSecretValue (wire)") && text.contains(ROOT), "{text}");
 }
 
 #[test]
