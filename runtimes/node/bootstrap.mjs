@@ -12,6 +12,7 @@ import { existsSync, readFileSync, writeSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { createConnection } from 'node:net';
 import { basename, dirname, join, resolve } from 'node:path';
+import { Writable } from 'node:stream';
 import { pathToFileURL } from 'node:url';
 import { format } from 'node:util';
 
@@ -48,8 +49,29 @@ class RuntimeApi {
   }
 
   post(path, errorType, body, answered) {
-    const header = errorType && /^[ -~]+$/.test(errorType) ? `Lambda-Runtime-Function-Error-Type: ${errorType}\r\n` : '';
-    this.send('POST', path, `Content-Type: application/json\r\n${header}`, body, answered);
+    this.send('POST', path, `Content-Type: application/json\r\n${typeHeader(errorType)}`, body, answered);
+  }
+
+  /** Begins a post whose body comes in pieces: `chunk`s, then the `last`. */
+  begin(path, headers, answered) {
+    this.answered = answered;
+    this.socket ??= this.connect();
+    this.socket.ref();
+    const head = `POST ${API}${path} HTTP/1.1\r\nHost: ${this.address}\r\n${headers}`;
+    this.socket.write(`${head}Transfer-Encoding: chunked\r\n\r\n`);
+  }
+
+  chunk(data, written) {
+    if (data.length === 0) return written(); // it would end the body
+    this.socket.cork();
+    this.socket.write(`${data.length.toString(16)}\r\n`);
+    this.socket.write(data);
+    this.socket.write('\r\n', written);
+    this.socket.uncork();
+  }
+
+  last(trailers) {
+    this.socket.write(`0\r\n${trailers}\r\n`);
   }
 
   connect() {
@@ -93,6 +115,9 @@ class RuntimeApi {
   }
 }
 
+/** A header, or a trailer; nothing where the type would break it. */
+const typeHeader = (type) => (type && /^[ -~]+$/.test(type) ? `Lambda-Runtime-Function-Error-Type: ${type}\r\n` : '');
+
 const api = new RuntimeApi(process.env.AWS_LAMBDA_RUNTIME_API);
 
 // ---- Log ------------------------------------------------------------------------------------------------------------
@@ -106,14 +131,44 @@ function print(line) {
   }
 }
 
+const LEVELS = ['TRACE', 'DEBUG', 'INFO', 'WARN', 'ERROR', 'FATAL'];
+const JSON_LOG = process.env.AWS_LAMBDA_LOG_FORMAT === 'JSON';
+// Levels are for the JSON format only.
+const LOWEST = JSON_LOG ? Math.max(0, LEVELS.indexOf(process.env.AWS_LAMBDA_LOG_LEVEL)) : 0;
+
 function patchConsole() {
   const levels = { trace: 'TRACE', debug: 'DEBUG', info: 'INFO', log: 'INFO', warn: 'WARN', error: 'ERROR', fatal: 'FATAL' };
+  const line = JSON_LOG ? jsonLine : textLine;
   for (const [method, level] of Object.entries(levels)) {
-    console[method] = (...message) => {
-      const line = `${new Date().toISOString()}\t${requestId}\t${level}\t${format(...message)}`;
-      print(line.replaceAll('\n', '\r') + '\n');
-    };
+    const shown = LEVELS.indexOf(level) >= LOWEST;
+    console[method] = shown ? (...message) => print(line(level, message) + '\n') : () => {};
   }
+}
+
+function textLine(level, message) {
+  return `${new Date().toISOString()}\t${requestId}\t${level}\t${format(...message)}`.replaceAll('\n', '\r');
+}
+
+/** One thing is logged as it is, several as text; an error among them is told apart. */
+function jsonLine(level, message) {
+  const record = { timestamp: new Date().toISOString(), level, requestId };
+  if (message.length === 1) {
+    record.message = message[0];
+    try {
+      return JSON.stringify(record, (_, value) => (value instanceof Error ? { ...errorFields(value), ...value } : value));
+    } catch {
+      record.message = format(message[0]);
+      return JSON.stringify(record);
+    }
+  }
+  record.message = format(...message);
+  const error = message.find((part) => part instanceof Error);
+  return JSON.stringify(error ? { ...record, ...errorFields(error) } : record);
+}
+
+function errorFields(error) {
+  const stackTrace = typeof error.stack === 'string' ? error.stack.split('\n') : [];
+  return { errorType: error.constructor?.name ?? 'UnknownError', errorMessage: error.message, stackTrace };
 }
 
 function logError(what, error) {
@@ -217,7 +272,7 @@ async function loadHandler(taskRoot, handler) {
   const found = parts[2].split('.').reduce((value, key) => value && value[key], module);
   if (!found) throw fault('HandlerNotFound', `${handler} is undefined or not exported`);
   if (typeof found !== 'function') throw fault('HandlerNotFound', `${handler} is not a function`);
-  if (!CALLBACKS && found.length === 3) {
+  if (!CALLBACKS && found.length === 3 && !streams(found)) {
     throw fault(
       'CallbackHandlerDeprecated',
       'ERROR: AWS Lambda has removed support for callback-based function handlers starting with Node.js 24. ' +
@@ -261,7 +316,7 @@ function serve(handler) {
     if (trace) process.env._X_AMZN_TRACE_ID = trace;
     else delete process.env._X_AMZN_TRACE_ID;
     const next = () => serve(handler);
-    (CALLBACKS ? invokeWithCallback : invoke)(handler, headers, body, next);
+    (streams(handler) ? invokeStreaming : CALLBACKS ? invokeWithCallback : invoke)(handler, headers, body, next);
   });
 }
 
@@ -344,6 +399,90 @@ function invokeWithCallback(handler, headers, body, next) {
   } catch (error) {
     callback(error);
   }
+}
+
+// ---- Streaming ------------------------------------------------------------------------------------------------------
+
+const STREAMING = Symbol.for('aws.lambda.runtime.handler.streaming');
+const HTTP_INTEGRATION = 'application/vnd.awslambda.http-integration-response';
+const streams = (handler) => handler[STREAMING] === 'response';
+
+globalThis.awslambda = {
+  /** Marks `async (event, responseStream, context) => …`. */
+  streamifyResponse(handler, options) {
+    handler[STREAMING] = 'response';
+    handler.highWaterMark = options?.highWaterMark;
+    return handler;
+  },
+  HttpResponseStream: {
+    /** `metadata` (statusCode, headers, cookies) goes before the body. */
+    from(stream, metadata) {
+      stream.setContentType(HTTP_INTEGRATION);
+      stream.prelude = Buffer.concat([Buffer.from(JSON.stringify(metadata)), Buffer.alloc(8)]);
+      return stream;
+    },
+  },
+};
+
+/** What a streaming handler writes to. The post begins with its first byte, or its end. */
+class ResponseStream extends Writable {
+  constructor(highWaterMark, answered) {
+    super({ highWaterMark });
+    this.contentType = 'application/octet-stream';
+    this.prelude = undefined;
+    this.begun = false;
+    this.answered = answered;
+  }
+
+  setContentType(contentType) {
+    if (this.begun) throw fault('InvalidStreamingOperation', 'Cannot set content-type, too late.');
+    this.contentType = contentType;
+  }
+
+  begin() {
+    if (this.begun) return;
+    this.begun = true;
+    const rest =
+      'Lambda-Runtime-Function-Response-Mode: streaming\r\n' +
+      'Trailer: Lambda-Runtime-Function-Error-Type, Lambda-Runtime-Function-Error-Body\r\n';
+    api.begin(`/invocation/${requestId}/response`, `Content-Type: ${this.contentType}\r\n${rest}`, this.answered);
+    if (this.prelude) api.chunk(this.prelude, () => {});
+  }
+
+  _write(chunk, encoding, written) {
+    this.begin();
+    api.chunk(chunk, () => written());
+  }
+
+  _final(done) {
+    this.begin();
+    done();
+  }
+}
+
+/** It is over when the handler has returned and the stream has ended; the answer to the post may come before either is known here. */
+async function invokeStreaming(handler, headers, body, next) {
+  let answered;
+  const taken = new Promise((resolve) => (answered = resolve));
+  const stream = new ResponseStream(handler.highWaterMark, answered);
+  const ended = new Promise((resolve, reject) => stream.on('finish', resolve).on('error', reject));
+  ended.catch(() => {}); // it may fail before anybody waits for it
+  const idle = new Promise((_, reject) => (whenIdle = () => reject(neverSettled())));
+  try {
+    await Promise.race([handler(JSON.parse(body.toString()), stream, contextOf(headers)), idle]);
+    await Promise.race([ended, idle]);
+    api.last('');
+  } catch (error) {
+    if (!stream.begun) return fail(error, next);
+    logError('Invoke Error', error);
+    const payload = payloadOf(error);
+    const trailer = Buffer.from(JSON.stringify(payload)).toString('base64');
+    api.last(`${typeHeader(payload.errorType)}Lambda-Runtime-Function-Error-Body: ${trailer}\r\n`);
+  } finally {
+    whenIdle = () => {};
+  }
+  await taken;
+  next();
 }
 
 // ---- Start ----------------------------------------------------------------------------------------------------------

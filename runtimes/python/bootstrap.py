@@ -76,14 +76,53 @@ class LogHandler(logging.Handler):
         sys.stdout.write(self.format(record))
 
 
+JSON_LOG = os.environ.get("AWS_LAMBDA_LOG_FORMAT") == "JSON"
+LEVELS = {
+    "TRACE": logging.DEBUG,
+    "DEBUG": logging.DEBUG,
+    "INFO": logging.INFO,
+    "WARN": logging.WARNING,
+    "ERROR": logging.ERROR,
+    "FATAL": logging.CRITICAL,
+}
+
+
+class JsonFormatter(logging.Formatter):
+    """One object per line; what a call passed as `extra` is kept."""
+
+    own = set(vars(logging.makeLogRecord({}))) | {"message", "asctime", "aws_request_id"}
+
+    def format(self, record):
+        entry = {
+            "timestamp": self.formatTime(record, "%Y-%m-%dT%H:%M:%SZ"),
+            "level": record.levelname,
+            "message": record.getMessage(),
+            "logger": record.name,
+        }
+        if record.exc_info and record.exc_info[0]:
+            kind, error, trace = record.exc_info
+            entry["errorType"] = kind.__name__
+            entry["errorMessage"] = str(error)
+            entry["stackTrace"] = traceback.format_tb(trace)
+            entry["location"] = "%s:%s:%d" % (record.pathname, record.funcName, record.lineno)
+        entry.update((name, value) for name, value in vars(record).items() if name not in self.own)
+        entry["requestId"] = record.aws_request_id
+        return json.dumps(entry, ensure_ascii=False, default=str) + "\n"
+
+
 def set_up_logging():
     # Lines appear when they are complete, as on Lambda, not when a buffer is full.
     for stream in (sys.stdout, sys.stderr):
         stream.reconfigure(line_buffering=True)
     handler = LogHandler()
-    formatter = logging.Formatter(
-        "[%(levelname)s]\t%(asctime)s.%(msecs)03dZ\t%(aws_request_id)s\t%(message)s\n", "%Y-%m-%dT%H:%M:%S"
-    )
+    if JSON_LOG:
+        formatter = JsonFormatter()
+        # Levels are for the JSON format only.
+        logging.getLogger().setLevel(LEVELS.get(os.environ.get("AWS_LAMBDA_LOG_LEVEL"), logging.INFO))
+    else:
+        formatter = logging.Formatter(
+            "[%(levelname)s]\t%(asctime)s.%(msecs)03dZ\t%(aws_request_id)s\t%(message)s\n", "%Y-%m-%dT%H:%M:%S"
+        )
     formatter.converter = time.gmtime
     handler.setFormatter(formatter)
     logging.getLogger().addHandler(handler)
@@ -91,7 +130,12 @@ def set_up_logging():
 
 
 def log_error(error):
-    """One log event: lines end with a carriage return and are indented with no-break spaces."""
+    """One log event: in text its lines end with a carriage return and are indented with no-break spaces."""
+    if JSON_LOG:
+        now = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime())
+        entry = dict({"timestamp": now, "log_level": "ERROR"}, **error)
+        sys.stdout.write(json.dumps(entry, ensure_ascii=False) + "\n")
+        return
     lines = ["[ERROR] %s: %s" % (error["errorType"], error["errorMessage"]), "Traceback (most recent call last):"]
     for line in "\n".join(entry.rstrip("\n") for entry in error["stackTrace"]).splitlines():
         text = line.lstrip(" ")

@@ -10,7 +10,7 @@ mod common;
 
 use common::process::{Process, root};
 use common::{Api, invoke};
-use danki_runtime_api::MAX_PAYLOAD_BYTES;
+use danki_runtime_api::{MAX_PAYLOAD_BYTES, RuntimeEvent};
 use serde_json::{Value, json};
 
 fn fixtures(language: &str) -> std::path::PathBuf {
@@ -203,7 +203,7 @@ async fn node_dies_as_on_lambda() {
     api.session.deliver(invoke("an-id", "{\"op\":\"exit\"}")).unwrap();
     assert_eq!(process.end().await.0, Some(3));
     api.session.reset();
-    while !matches!(api.event().await, danki_runtime_api::RuntimeEvent::Delivered { .. }) {}
+    while !matches!(api.event().await, RuntimeEvent::Delivered { .. }) {}
     let process = node(&api, "index.settlesNever");
     let (kind, message) = error(&mut api, json!({})).await;
     assert_eq!(kind, "Runtime.NodeJsExit");
@@ -359,4 +359,108 @@ async fn a_shell_script_is_a_runtime() {
         assert_eq!(call(&mut api, json!({})).await, Ok(json!({"statusCode": 200, "body": "hello"})));
     }
     process.kill().await;
+}
+
+/// Invokes with a caller that takes a stream: chunks put together, and how it ended.
+async fn stream(api: &mut Api, event: Value) -> (Option<String>, Vec<u8>, Result<u64, (String, Value)>) {
+    let invoke = danki_runtime_api::Invoke { stream: true, ..invoke("an-id", event.to_string()) };
+    api.session.deliver(invoke).unwrap();
+    let (mut content_type, mut body) = (None, Vec::new());
+    loop {
+        match api.event().await {
+            RuntimeEvent::StreamBegun { content_type: kind, mut chunks, .. } => {
+                content_type = kind;
+                while let Some(chunk) = chunks.recv().await {
+                    body.extend_from_slice(&chunk);
+                }
+            }
+            RuntimeEvent::Response { streaming: Some(streaming), .. } => {
+                return (content_type, body, Ok(streaming.bytes));
+            }
+            RuntimeEvent::Error { error_type, body: payload, .. } => {
+                return (content_type, body, Err((error_type, serde_json::from_slice(&payload).unwrap())));
+            }
+            RuntimeEvent::NextRequested { .. } | RuntimeEvent::Delivered { .. } => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn node_streams() {
+    let mut api = Api::start();
+    let process = node(&api, "streams.handler");
+    let (kind, body, end) = stream(&mut api, json!({"op": "text"})).await;
+    assert_eq!((kind.as_deref(), &body[..], end), (Some("text/plain"), &b"hello an-id"[..], Ok(11)));
+    let (kind, body, _) = stream(&mut api, json!({"op": "http"})).await;
+    assert_eq!(kind.as_deref(), Some("application/vnd.awslambda.http-integration-response"));
+    assert_eq!(body, b"{\"statusCode\":201,\"headers\":{\"a\":\"b\"}}\0\0\0\0\0\0\0\0body");
+    let (kind, body, end) = stream(&mut api, json!({"op": "nothing"})).await;
+    assert_eq!((kind.as_deref(), body.len(), end), (Some("application/octet-stream"), 0, Ok(0)));
+    let (_, body, end) = stream(&mut api, json!({"op": "big"})).await;
+    assert_eq!((body.len(), end), (1_000_000, Ok(1_000_000)));
+    let (_, _, end) = stream(&mut api, json!({"op": "throws"})).await;
+    let (_, payload) = end.unwrap_err();
+    assert_eq!((&payload["errorType"], &payload["errorMessage"]), (&json!("TypeError"), &json!("before")));
+    let (_, body, end) = stream(&mut api, json!({"op": "breaks"})).await;
+    let (error_type, payload) = end.unwrap_err();
+    assert_eq!((&body[..], error_type.as_str()), (&b"some"[..], "Runtime.Unknown"));
+    assert_eq!((&payload["errorType"], &payload["errorMessage"]), (&json!("TypeError"), &json!("within")));
+    // A caller that takes its answer whole gets it whole.
+    let answer = api.invoke("an-id", "{\"op\":\"text\"}").await;
+    assert_eq!(answer, Ok("hello an-id".into()));
+    process.kill().await;
+}
+
+/// What a runtime prints in JSON format, without timestamps.
+fn records(printed: &str) -> Vec<Value> {
+    let parse = |line: &str| {
+        let mut record: Value = serde_json::from_str(line).unwrap_or_else(|_| panic!("{line:?}"));
+        assert!(record["timestamp"].as_str().unwrap().ends_with('Z'), "{line}");
+        record.as_object_mut().unwrap().remove("timestamp");
+        record
+    };
+    printed.lines().map(parse).collect()
+}
+
+const JSON_LOG: [(&str, &str); 2] = [("AWS_LAMBDA_LOG_FORMAT", "JSON"), ("AWS_LAMBDA_LOG_LEVEL", "INFO")];
+
+#[tokio::test]
+async fn node_logs_in_json() {
+    let mut api = Api::start();
+    let bootstrap = root().join("runtimes/node/bootstrap.mjs");
+    let process = Process::with(&api, "node", &[bootstrap], &fixtures("node"), "logs.handler", &JSON_LOG);
+    assert_eq!(call(&mut api, json!({})).await, Ok(json!(null)));
+    let printed = records(&process.kill().await);
+    let level = |n: usize| printed[n]["level"].as_str().unwrap();
+    assert_eq!([level(0), level(1), level(2), level(3)], ["INFO", "INFO", "WARN", "ERROR"]);
+    assert!(printed.iter().all(|record| record["requestId"] == "an-id"), "{printed:#?}");
+    assert_eq!((&printed[0]["message"], &printed[1]["message"]), (&json!("2 things"), &json!({"a": [1]})));
+    assert_eq!(
+        (&printed[2]["errorType"], &printed[2]["errorMessage"]),
+        (&json!("RangeError"), &json!("boom"))
+    );
+    assert_eq!(printed[3]["message"]["errorMessage"], "alone");
+    assert_eq!(printed.len(), 4);
+}
+
+#[tokio::test]
+async fn python_logs_in_json() {
+    let mut api = Api::start();
+    let bootstrap = root().join("runtimes/python/bootstrap.py");
+    let process =
+        Process::with(&api, "python3", &[bootstrap], &fixtures("python"), "logs.handler", &JSON_LOG);
+    assert_eq!(error(&mut api, json!({})).await.0, "KeyError");
+    let printed = records(&process.kill().await);
+    let expect =
+        json!({"level": "INFO", "message": "2 things", "logger": "mine", "a": [1], "requestId": "an-id"});
+    assert_eq!(printed[0], expect);
+    assert_eq!((&printed[1]["level"], &printed[1]["message"]), (&json!("ERROR"), &json!("careful")));
+    assert_eq!(
+        (&printed[1]["errorType"], &printed[1]["errorMessage"]),
+        (&json!("ValueError"), &json!("boom"))
+    );
+    assert!(printed[1]["location"].as_str().unwrap().contains("logs.py:handler:"), "{}", printed[1]);
+    assert_eq!((&printed[2]["log_level"], &printed[2]["errorType"]), (&json!("ERROR"), &json!("KeyError")));
+    assert_eq!(printed.len(), 3);
 }

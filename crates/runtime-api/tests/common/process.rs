@@ -24,6 +24,18 @@ impl Process {
         task_root: &Path,
         handler: &str,
     ) -> Process {
+        Process::with(api, program, args, task_root, handler, &[])
+    }
+
+    /// … and more variables.
+    pub fn with<S: AsRef<std::ffi::OsStr>>(
+        api: &Api,
+        program: &str,
+        args: &[S],
+        task_root: &Path,
+        handler: &str,
+        variables: &[(&str, &str)],
+    ) -> Process {
         let child = Command::new(program)
             .args(args)
             .current_dir(task_root)
@@ -36,6 +48,7 @@ impl Process {
             .env("AWS_LAMBDA_LOG_GROUP_NAME", "/aws/lambda/f")
             .env("AWS_LAMBDA_LOG_STREAM_NAME", "2026/11/20/[$LATEST]0")
             .env("PYTHONDONTWRITEBYTECODE", "1")
+            .envs(variables.iter().copied())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()
