@@ -1,4 +1,4 @@
-//! A runtime is somebody else's program: whatever bytes it sends to the Runtime API, the session answers or closes, and lives on.
+//! Runtimes and extensions are somebody else's programs: whatever bytes they send to the Runtime, Extensions or Telemetry API, the session answers or closes, and lives on.
 #![no_main]
 
 use danki_runtime_api::{Limits, Profile, Session};
@@ -17,13 +17,18 @@ fuzz_target!(|data: &[u8]| {
     runtime.block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
         let address = listener.local_addr().expect("bound");
-        let (session, _events) = Session::start(listener, Limits::default(), Profile::default()).expect("session");
+        let (session, _events) = Session::start(listener, Limits::default(), profile()).expect("session");
         exchange(address, data).await;
         let alive = exchange(address, b"GET /2018-06-01/ping HTTP/1.1\r\nHost: a\r\nConnection: close\r\n\r\n").await;
         assert!(alive.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&alive));
         session.stop();
     });
 });
+
+/// With one external extension: what registers as `agent` gets an identifier that the seeds know.
+fn profile() -> Profile {
+    Profile { externals: vec!["agent".to_owned()], ..Profile::default() }
+}
 
 async fn exchange(address: std::net::SocketAddr, request: &[u8]) -> Vec<u8> {
     let mut stream = TcpStream::connect(address).await.expect("the session listens");
