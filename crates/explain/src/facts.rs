@@ -3,7 +3,7 @@
 
 use danki_model::{ConnId, EnvId, InitializationType};
 use danki_record::{
-    Connection, CpuSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Invocation, Request, Span,
+    Connection, CpuSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Invocation, Refused, Request, Span,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -43,6 +43,8 @@ pub struct Facts {
     pub envs: BTreeMap<EnvId, EnvFacts>,
     /// All invocations, by dispatch.
     pub invocations: Vec<Invocation>,
+    /// Invocations answered 429, in order.
+    pub refused: Vec<Refused>,
     /// Requests that match no recorded connection (events were dropped, or the link was not in their way).
     pub orphans: Vec<Request>,
 }
@@ -75,6 +77,7 @@ impl Facts {
                 Event::Flight(Flight { conn, span, .. }) => flights.entry(*conn).or_default().push(*span),
                 Event::Request(request) => requests.push(request.clone()),
                 Event::Env(event) => facts.add_env(event),
+                Event::Refused(refused) => facts.refused.push(refused.clone()),
                 // Logs, caveats and what newer producers record say nothing about where time went.
                 _ => {}
             }

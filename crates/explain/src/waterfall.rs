@@ -122,10 +122,12 @@ fn network_claims(whole: Span, env: &EnvFacts, calls: &[Call]) -> Vec<Claim> {
         .iter()
         .map(|c| span(c.connection.syn_ns, c.connection.established_ns.unwrap_or(c.end_ns())))
         .collect();
-    let dns = env.dns.iter().map(|q| q.span).collect();
+    let overlaps = |s: &Span| s.from_ns < whole.to_ns && s.to_ns > whole.from_ns;
+    let dns = env.dns.iter().map(|q| q.span).filter(overlaps).collect();
     let flights = connections.iter().flat_map(|c| {
-        let until = c.flights.partition_point(|f| f.from_ns < whole.to_ns);
-        c.flights[..until].iter().copied()
+        // Flights of a connection follow one another: both ends are in order.
+        let since = c.flights.partition_point(|f| f.to_ns < whole.from_ns);
+        c.flights[since..].iter().copied().take_while(|f| f.from_ns < whole.to_ns)
     });
     let wire = calls.iter().map(|c| span(c.sent_ns, c.span.to_ns)).chain(flights).collect();
     vec![

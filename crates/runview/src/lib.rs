@@ -5,11 +5,17 @@
 
 mod again;
 mod page;
+mod perfetto;
 mod read;
+mod speedscope;
+mod text;
 
 pub use again::context;
 pub use page::{
     Calls, Columns, Connections, Cost, DETAILS, Database, EnvLife, Invocations, Page, Spans, build, html,
     write_html,
 };
+pub use perfetto::perfetto;
 pub use read::{Error, Run, events};
+pub use speedscope::speedscope;
+pub use text::draw;
