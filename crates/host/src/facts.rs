@@ -35,6 +35,7 @@ pub(crate) struct Facts {
     runtime_ns: Option<u64>,
     /// … or anybody did.
     next_ns: Option<u64>,
+    killed_ns: Option<u64>,
     stream_begun_ns: Option<u64>,
     posted_ns: Option<u64>,
     finished_ns: u64,
@@ -64,6 +65,7 @@ impl Facts {
             begun_ns: None,
             runtime_ns: None,
             next_ns: None,
+            killed_ns: None,
             stream_begun_ns: None,
             posted_ns: None,
             finished_ns: dispatched_ns,
@@ -84,6 +86,11 @@ impl Facts {
 
     pub fn extension_asked(&mut self, at_ns: u64) {
         self.next_ns = self.next_ns.max(Some(at_ns));
+    }
+
+    /// From here on the processes are ended.
+    pub fn killed(&mut self, at_ns: u64) {
+        self.killed_ns = Some(at_ns);
     }
 
     pub fn stream_begun(&mut self, at_ns: u64) {
@@ -161,7 +168,8 @@ impl Facts {
     pub fn finish(&mut self, now_ns: u64, ending: Ending, timeout: Duration) -> u64 {
         let begun_ns = self.begun_ns.unwrap_or(now_ns);
         self.finished_ns = match ending {
-            Ending::Failed(_) => now_ns,
+            // The end of the processes takes up to two seconds more if there are extensions; it is no part of the invocation.
+            Ending::Failed(_) => self.killed_ns.unwrap_or(now_ns),
             _ => self.next_ns.unwrap_or(now_ns).max(self.responded_ns),
         };
         self.duration_ms = match ending {

@@ -190,6 +190,7 @@ impl<'a> Drive<'a> {
                     true => ShutdownReason::Timeout,
                     false => ShutdownReason::Failure,
                 };
+                self.facts.killed(clock::monotonic_ns());
                 self.env.reset(reason).await?;
                 return Ok(Some(Input::ProcessesGone));
             }

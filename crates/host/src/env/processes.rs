@@ -285,7 +285,7 @@ impl Env {
         let begun = Instant::now();
         let deadline_epoch_ms = |budget_ms| clock::epoch_ns() / 1_000_000 + budget_ms;
         let running: Vec<ExtensionId> = self.processes.running().collect();
-        let runs = self.processes.runtime.is_some();
+        let mut runs = self.processes.runtime.is_some();
         let (mut shutdown, mut orders) = Shutdown::begin(self.lifecycle.crew(), runs, &running);
         let end_epoch_ms = deadline_epoch_ms(shutdown.budget_ms());
         loop {
@@ -310,6 +310,10 @@ impl Env {
             let deadline = begun + Duration::from_millis(deadline_ms);
             orders = match self.happening_after(deadline, Duration::ZERO).await {
                 Happening::Deadline => shutdown.step(ShutdownFact::Elapsed),
+                // Told again, the env as a whole is gone.
+                Happening::Exited(Who::Runtime, _) if !std::mem::take(&mut runs) => {
+                    return self.kill_all().await;
+                }
                 Happening::Exited(Who::Runtime, _) => shutdown.step(ShutdownFact::RuntimeGone),
                 Happening::Exited(Who::Extension(place), _) => match self.processes.extensions[place].id {
                     Some(id) => shutdown.step(ShutdownFact::ExtensionGone(id)),
