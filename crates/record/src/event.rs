@@ -110,7 +110,7 @@ pub struct LogLine {
     pub at_ns: u64,
     /// Which env.
     pub env: EnvId,
-    /// `platform`, `stdout` or `stderr`.
+    /// `platform`, `stdout`, `stderr` or `extension`.
     pub source: String,
     /// The line, without its newline.
     pub line: String,
