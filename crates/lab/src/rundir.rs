@@ -112,6 +112,14 @@ pub fn write_digest(
     write_lines(&dir.join("responses.jsonl"), returned.iter().map(json_line))
 }
 
+/// `trace.otlp.json`: every invocation as OpenTelemetry has it.
+pub fn write_traces(dir: &Path, manifest: &Manifest, events: &[Event]) -> Result<(), Error> {
+    let run = danki_xray::Run { events, epoch_offset_ns: manifest.epoch_offset_ns };
+    let request = danki_xray::otlp(&danki_xray::traces(&run), &manifest.name, &manifest.danki);
+    let path = dir.join("trace.otlp.json");
+    fs::write(&path, json_line(&request)).map_err(file("write", &path))
+}
+
 fn invocation_lines(digest: &Digest, zero_ns: u64) -> impl Iterator<Item = String> {
     let parts = Part::ALL.map(|part| format!("{}_ms", part_key(part)));
     let header = csv::line(csv::INVOCATION_COLUMNS.iter().map(|c| (*c).to_owned()).chain(parts));

@@ -85,7 +85,7 @@ pub async fn run(
     let run_dir = RunDir::start(&dir, recording)?;
     let cpu_before = CpuTimes::now();
 
-    let world = World::start(experiment, setup, &recorder, &dir.join("wire.pcap")).await?;
+    let world = World::start(experiment, setup, &recorder, Some(&dir.join("wire.pcap"))).await?;
     let tally = Arc::new(Tally::new(watcher, setup.keep_raw, total(experiment)));
     let load = drive(experiment, &world, &tally, stop).await;
     let link = world.stop().await;
@@ -123,6 +123,7 @@ pub async fn run(
     });
     manifest.complete = complete;
     rundir::write_digest(&dir, &digest, &written.events, &returned, manifest.started_ns)?;
+    rundir::write_traces(&dir, &manifest, &written.events)?;
     rundir::write_manifest(&dir, &manifest)?;
     load?;
     ended?;

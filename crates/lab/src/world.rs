@@ -3,9 +3,9 @@
 use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::runner::Setup;
-use danki_host::{DnsServer, Host, HostConfig, ThawOrder};
+use danki_host::{DnsServer, Host, HostConfig, ThawOrder, Tracing, XRayServer};
 use danki_link::{Config as LinkConfig, Link, Stats};
-use danki_record::Recorder;
+use danki_record::{Event, Recorder};
 use danki_region::{Config as RegionConfig, Region, Sockets};
 use danki_sys::plan::{CgroupPlan, EnvPlan, NetPlan, SocketPlan, TunPlan, UserPlan};
 use danki_sys::{Keeper, Sandbox};
@@ -35,20 +35,20 @@ const WATCH: Duration = Duration::from_millis(200);
 
 /// A running world.
 pub struct World {
-    /// Deploys and invokes.
-    pub host: Host,
+    /// Deploys and invokes. Others may hold it too; once stopped it invokes no more.
+    pub host: Arc<Host>,
     region: SharedRegion,
     link: Link,
     sandbox: Sandbox,
 }
 
 impl World {
-    /// Starts region, link and host, in this order.
+    /// Starts region, link and host, in this order. `pcap`: where packets are captured, if they are.
     pub async fn start(
         experiment: &Experiment,
         setup: &Setup,
         recorder: &Recorder,
-        pcap: &Path,
+        pcap: Option<&Path>,
     ) -> Result<World, Error> {
         World::start_with(experiment, setup, recorder, pcap, |_| {}).await
     }
@@ -58,7 +58,7 @@ impl World {
         experiment: &Experiment,
         setup: &Setup,
         recorder: &Recorder,
-        pcap: &Path,
+        pcap: Option<&Path>,
         adjust: impl FnOnce(&mut HostConfig),
     ) -> Result<World, Error> {
         let link_config = link_config(experiment, pcap)?;
@@ -73,15 +73,27 @@ impl World {
         let region = Arc::new(Mutex::new(region));
         let link = Link::start(link_config, tun, recorder.clone())?;
         let mut host_config = host_config(experiment, setup, &root_pem, offload);
+        host_config.tracing = experiment.xray_sampling.map(|sampling| tracing(sampling, &region, recorder));
         adjust(&mut host_config);
         let dns = dns_server(&region);
         let host = Host::start(host_config, Arc::clone(&setup.keeper), link.handle(), recorder.clone(), dns)?;
-        Ok(World { host, region, link, sandbox })
+        Ok(World { host: Arc::new(host), region, link, sandbox })
     }
 
     /// The link's figures so far.
     pub fn link_stats(&self) -> Stats {
         self.link.handle().stats()
+    }
+
+    /// TLS settings for a listener of this machine itself, with certificates of the region's CA.
+    pub fn front_tls(&self) -> Result<Arc<rustls::ServerConfig>, Error> {
+        let region = self.region.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(region.front_tls()?)
+    }
+
+    /// The root certificate of the region's CA.
+    pub fn root_pem(&self) -> String {
+        self.region.lock().unwrap_or_else(PoisonError::into_inner).root_pem().to_owned()
     }
 
     /// Resolves only if the region dies although nobody stopped it.
@@ -127,6 +139,19 @@ fn dns_server(region: &SharedRegion) -> DnsServer {
     Arc::new(move |env, socket| Box::new(lock(&region).serve_dns(env, socket)))
 }
 
+/// A daemon that cannot be served is told once per env; its function's documents are lost, as datagrams may be.
+fn tracing(sampling: f64, region: &SharedRegion, recorder: &Recorder) -> Tracing {
+    let (region, recorder) = (Arc::clone(region), recorder.clone());
+    let serve: XRayServer = Arc::new(move |env, udp, tcp| match lock(&region).serve_xray(env, udp, tcp) {
+        Ok(guard) => Box::new(guard),
+        Err(error) => {
+            recorder.record(Event::Caveat { text: format!("{env} has no X-Ray daemon: {error}") });
+            Box::new(())
+        }
+    });
+    Tracing { sampling, serve }
+}
+
 /// Why the region is dead; none while it lives. Looks once: the lock is held for no longer.
 fn death(region: &SharedRegion) -> Option<danki_region::Error> {
     let mut region = lock(region);
@@ -161,14 +186,16 @@ fn region_plan(offload: bool) -> EnvPlan {
     }
 }
 
-fn link_config(experiment: &Experiment, pcap: &Path) -> Result<LinkConfig, Error> {
+fn link_config(experiment: &Experiment, pcap: Option<&Path>) -> Result<LinkConfig, Error> {
     let region = &experiment.region;
-    let to_dynamodb = region.dynamodb_path.clone().zip(Region::service_address("dynamodb"));
+    let own = |(service, path): (&String, &danki_link::Path)| {
+        Some((Region::service_address(service)?, path.clone()))
+    };
     let mut config = LinkConfig {
         default_path: region.path.clone(),
-        paths: to_dynamodb.map(|(path, address)| (address, path)).into_iter().collect(),
+        paths: region.paths.iter().filter_map(own).collect(),
         seed: experiment.seed,
-        pcap: Some(pcap.to_path_buf()),
+        pcap: pcap.map(Path::to_path_buf),
         ..LinkConfig::default()
     };
     config.offload = !config.needs_offload_off();
@@ -179,6 +206,8 @@ fn region_config(experiment: &Experiment, setup: &Setup) -> RegionConfig {
     RegionConfig {
         region_name: experiment.region.name.clone(),
         dynamodb: experiment.region.dynamodb.clone(),
+        secretsmanager: experiment.region.secretsmanager.clone(),
+        ssm: experiment.region.ssm.clone(),
         seed: experiment.seed,
         time_scale: experiment.time_scale,
         ca_dir: setup.ca_dir.clone(),

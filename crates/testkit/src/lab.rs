@@ -29,6 +29,12 @@ pub struct Settings {
     pub init_limit: Option<Duration>,
     /// The DynamoDB endpoint; one without tables by default.
     pub dynamodb: Option<DynamoDb>,
+    /// The Secrets Manager endpoint; none by default.
+    pub secretsmanager: Option<danki_region::SecretsManager>,
+    /// The Parameter Store endpoint; none by default.
+    pub ssm: Option<danki_region::Ssm>,
+    /// Share of invocations that X-Ray keeps; tracing is not active by default.
+    pub xray_sampling: Option<f64>,
     /// Round trip to every endpoint, µs.
     pub rtt_us: u64,
     /// Divides idle cut-offs and idle lifetimes.
@@ -41,6 +47,9 @@ impl Default for Settings {
             host: HostKeys::default(),
             init_limit: None,
             dynamodb: Some(DynamoDb::default()),
+            secretsmanager: None,
+            ssm: None,
+            xray_sampling: None,
             rtt_us: 1_000,
             time_scale: 1.0,
         }
@@ -93,7 +102,7 @@ impl Lab {
         let (experiment, init_limit) = experiment(name, settings)?;
         let setup = setup(&keeper, files.path());
         let pcap = files.path().join("wire.pcap");
-        let start = World::start_with(&experiment, &setup, &recorder, &pcap, |host| {
+        let start = World::start_with(&experiment, &setup, &recorder, Some(&pcap), |host| {
             host.init_limit = init_limit.unwrap_or(host.init_limit);
         });
         let world = runtime.block_on(within("the start of the lab", start))??;
@@ -238,6 +247,9 @@ fn experiment(name: &str, settings: Settings) -> Result<(Experiment, Option<Dura
     experiment.name = name.to_owned();
     experiment.host = settings.host;
     experiment.region.dynamodb = settings.dynamodb;
+    experiment.region.secretsmanager = settings.secretsmanager;
+    experiment.region.ssm = settings.ssm;
+    experiment.xray_sampling = settings.xray_sampling;
     experiment.region.path.rtt_us = settings.rtt_us;
     experiment.time_scale = settings.time_scale;
     Ok((experiment, settings.init_limit))

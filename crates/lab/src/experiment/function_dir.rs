@@ -76,8 +76,11 @@ pub fn single(choice: &FunctionChoice, options: &Options) -> Result<Experiment, 
             name: REGION.to_owned(),
             path: LinkPath::default(),
             dynamodb: Some(danki_region::DynamoDb::default()),
-            dynamodb_path: None,
+            secretsmanager: Some(danki_region::SecretsManager::default()),
+            ssm: Some(danki_region::Ssm::default()),
+            paths: Default::default(),
         },
+        xray_sampling: None,
         host: HostKeys::default(),
         variants,
         load: if options.quick { load.capped(QUICK_COUNT, 5.0) } else { load },
@@ -87,7 +90,7 @@ pub fn single(choice: &FunctionChoice, options: &Options) -> Result<Experiment, 
 }
 
 /// As in an experiment file without `[region]`.
-const REGION: &str = "us-east-1";
+pub const REGION: &str = "us-east-1";
 /// `--quick`: enough for a first look.
 const QUICK_COUNT: u32 = 5;
 

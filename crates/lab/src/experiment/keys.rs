@@ -20,6 +20,7 @@ pub struct File {
     pub function: FunctionKeys,
     #[serde(default)]
     pub region: RegionKeys,
+    pub xray: Option<XRayKeys>,
     #[serde(default)]
     pub host: HostKeys,
     #[serde(default)]
@@ -94,6 +95,21 @@ pub struct RegionKeys {
     pub loss: Option<f64>,
     pub bandwidth_mbps: Option<f64>,
     pub dynamodb: Option<danki_region::DynamoDb>,
+    pub secretsmanager: Option<danki_region::SecretsManager>,
+    pub ssm: Option<danki_region::Ssm>,
+}
+
+/// `[xray]`: tracing is active.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct XRayKeys {
+    /// Share of invocations whose traces are kept, 0 to 1.
+    #[serde(default = "all")]
+    pub sampling: f64,
+}
+
+fn all() -> f64 {
+    1.0
 }
 
 /// The keys of a network path. They may also stand in an endpoint's section, whose other keys are the region crate's.

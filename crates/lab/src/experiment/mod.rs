@@ -3,6 +3,7 @@
 //! `docs/experiment-file.md` is the user's description. `keys` is the file as it is written, `resolve` makes an
 //! [`Experiment`] of it, in which every default has been applied and every path is absolute.
 
+mod account;
 mod function_dir;
 mod guess;
 mod keys;
@@ -10,10 +11,11 @@ mod metric;
 mod payload;
 mod place;
 mod resolve;
+mod template;
 
 pub use function_dir::{FunctionChoice, single};
 pub use guess::{Guess, Versions};
-pub use keys::HostKeys;
+pub use keys::{HostKeys, XRayKeys};
 pub use metric::{Allowed, Expect, Metric, Operand};
 pub use payload::Payload;
 pub use place::nearest;
@@ -23,6 +25,7 @@ use danki_link::Path as LinkPath;
 use danki_load::Load;
 use danki_model::FunctionSpec;
 use serde::Serialize;
+use std::collections::BTreeMap;
 
 /// An experiment, ready to run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -39,6 +42,8 @@ pub struct Experiment {
     pub time_scale: f64,
     /// The region around the function.
     pub region: Region,
+    /// Share of invocations that X-Ray keeps; absent: tracing is not active.
+    pub xray_sampling: Option<f64>,
     /// How envs behave.
     pub host: HostKeys,
     /// What is compared; at least one.
@@ -60,8 +65,12 @@ pub struct Region {
     pub path: LinkPath,
     /// The DynamoDB endpoint, if there is one.
     pub dynamodb: Option<danki_region::DynamoDb>,
-    /// The network to it, if it differs.
-    pub dynamodb_path: Option<LinkPath>,
+    /// The Secrets Manager endpoint, if there is one.
+    pub secretsmanager: Option<danki_region::SecretsManager>,
+    /// The Parameter Store endpoint, if there is one.
+    pub ssm: Option<danki_region::Ssm>,
+    /// The networks to those that differ, by service.
+    pub paths: BTreeMap<String, LinkPath>,
 }
 
 /// One of the things compared.

@@ -62,26 +62,37 @@ impl Experiment {
     /// Reads the text of an experiment file. `file` is its name in messages, `dir` what its paths are relative to.
     pub fn parse(text: &str, file: &str, dir: &Path, options: &Options) -> Result<Experiment, BadInput> {
         let source = Source { file, text };
-        let (file, dynamodb_path) = read_keys(&source)?;
-        Resolver { source, dir, options }.experiment(file, dynamodb_path)
+        let (file, paths) = read_keys(&source)?;
+        Resolver { source, dir, options }.experiment(file, paths)
     }
 }
 
-/// The file's keys; the network path in `[region.dynamodb]` is taken out, the rest of that section is the region crate's.
-fn read_keys(source: &Source<'_>) -> Bad<(File, Option<PathKeys>)> {
+/// Services that may have a network path of their own.
+const SERVICES: [&str; 3] = ["dynamodb", "secretsmanager", "ssm"];
+
+/// Network paths by service.
+type Paths = Vec<(&'static str, PathKeys)>;
+
+/// The file's keys; the network path in `[region.SERVICE]` is taken out, the rest of that section is the region crate's.
+fn read_keys(source: &Source<'_>) -> Bad<(File, Paths)> {
     let wrong = |error: toml::de::Error| source.explain(&error);
     let mut root = DeTable::parse(source.text).map_err(wrong)?;
-    let mut path = DeTable::new();
-    if let Some(DeValue::Table(region)) = root.get_mut().get_mut("region").map(|value| value.get_mut())
-        && let Some(DeValue::Table(dynamodb)) = region.get_mut("dynamodb").map(|value| value.get_mut())
-    {
-        path.extend(PATH_KEYS.iter().filter_map(|key| dynamodb.remove_entry(*key)));
+    let mut paths = Vec::new();
+    if let Some(DeValue::Table(region)) = root.get_mut().get_mut("region").map(|value| value.get_mut()) {
+        for service in SERVICES {
+            let Some(DeValue::Table(section)) = region.get_mut(service).map(|value| value.get_mut()) else {
+                continue;
+            };
+            let mut path = DeTable::new();
+            path.extend(PATH_KEYS.iter().filter_map(|key| section.remove_entry(*key)));
+            if !path.is_empty() {
+                let path = Deserializer::from(toml::Spanned::new(0..0, path));
+                paths.push((service, PathKeys::deserialize(path).map_err(wrong)?));
+            }
+        }
     }
-    let no_path = path.is_empty();
-    let path = toml::Spanned::new(0..0, path);
-    let path = PathKeys::deserialize(Deserializer::from(path)).map_err(wrong)?;
     let file = File::deserialize(Deserializer::from(root)).map_err(wrong)?;
-    Ok((file, (!no_path).then_some(path)))
+    Ok((file, paths))
 }
 
 /// Everything that a value's reading may need.
@@ -92,14 +103,17 @@ pub(super) struct Resolver<'a> {
 }
 
 impl Resolver<'_> {
-    fn experiment(&self, file: File, dynamodb_path: Option<PathKeys>) -> Bad<Experiment> {
+    fn experiment(&self, file: File, paths: Paths) -> Bad<Experiment> {
         let place = |key| self.source.find(&[Step::Key(key)]);
         name_is_fine("name", &file.name).map_err(|bad| bad.at(place("name")))?;
         let seed = self.options.seed.or(file.seed).unwrap_or(1);
         let time_scale = self.options.time_scale.or(file.time_scale).unwrap_or(1.0);
         in_range("time_scale", time_scale, &TIME_SCALE).map_err(|bad| bad.at(place("time_scale")))?;
         let (load, repetitions, quick_event) = self.load(file.load, file.repetitions, file.quick)?;
-        let region = self.region(file.region, dynamodb_path)?;
+        let region = self.region(file.region, paths)?;
+        let xray_sampling = file.xray.map(|xray| xray.sampling);
+        in_range("sampling", xray_sampling.unwrap_or(1.0), &(0.0..=1.0))
+            .map_err(|bad| bad.at(self.source.find(&[Step::Key("xray"), Step::Key("sampling")])))?;
         self.host(&file.host)?;
         let event = self.event(file.event, file.event_file).map_err(|bad| bad.at(place("event_file")))?;
         let event = quick_event.or(event).unwrap_or_default();
@@ -113,6 +127,7 @@ impl Resolver<'_> {
             repetitions,
             time_scale,
             region,
+            xray_sampling,
             host,
             variants,
             load,
@@ -142,16 +157,20 @@ impl Resolver<'_> {
         Ok((load, repetitions, event))
     }
 
-    fn region(&self, keys: RegionKeys, dynamodb_path: Option<PathKeys>) -> Bad<Region> {
-        let RegionKeys { name, rtt_ms, jitter_ms, loss, bandwidth_mbps, dynamodb } = keys;
-        let own = PathKeys { rtt_ms, jitter_ms, loss, bandwidth_mbps };
+    fn region(&self, keys: RegionKeys, own: Paths) -> Bad<Region> {
+        let RegionKeys { name, rtt_ms, jitter_ms, loss, bandwidth_mbps, dynamodb, secretsmanager, ssm } =
+            keys;
+        let common = PathKeys { rtt_ms, jitter_ms, loss, bandwidth_mbps };
         let region = Step::Key("region");
-        let path = link_path(&LinkPath::default(), &own, |key| self.source.find(&[region, Step::Key(key)]))?;
-        let to_dynamodb = |keys| {
-            link_path(&path, &keys, |key| self.source.find(&[region, Step::Key("dynamodb"), Step::Key(key)]))
+        let path =
+            link_path(&LinkPath::default(), &common, |key| self.source.find(&[region, Step::Key(key)]))?;
+        let one = |(service, keys): (&str, PathKeys)| {
+            let place = |key: &str| self.source.find(&[region, Step::Key(service), Step::Key(key)]);
+            Ok((service.to_owned(), link_path(&path, &keys, place)?))
         };
-        let dynamodb_path = dynamodb_path.map(to_dynamodb).transpose()?;
-        Ok(Region { name: name.unwrap_or_else(|| REGION.to_owned()), path, dynamodb, dynamodb_path })
+        let paths = own.into_iter().map(one).collect::<Bad<_>>()?;
+        let name = name.unwrap_or_else(|| REGION.to_owned());
+        Ok(Region { name, path: path.clone(), dynamodb, secretsmanager, ssm, paths })
     }
 
     fn host(&self, keys: &HostKeys) -> Bad<()> {

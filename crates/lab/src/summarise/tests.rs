@@ -121,8 +121,10 @@ fn every_number_comes_from_a_fact() {
         payload,
         raw: None,
     };
-    let returned =
-        [returned(json!({"ms": 12.5, "found": true}), None), returned(json!({"ms": 99}), Some("Unhandled"))];
+    let returned = [
+        returned(json!({"ms": 12.5, "found": true, "hits": [1, 2, 9]}), None),
+        returned(json!({"ms": 99}), Some("Unhandled")),
+    ];
     let counts = CaptureCounts { tcp_handshakes: 1, tls_handshakes: 1 };
     let digest = summarise(Ingredients {
         experiment: &experiment,
@@ -138,7 +140,8 @@ fn every_number_comes_from_a_fact() {
     assert_eq!((on.invocations, on.errors, on.timeouts, on.cold_starts), (2, 1, 1, 1));
     assert_eq!((on.duration_ms.p50, on.client_ms.max, on.late_ms.min), (Some(40.0), Some(50.0), Some(1.0)));
     assert_eq!((on.warm_duration_ms.n, &on.init_ms), (1, &vec![10.0]));
-    assert_eq!((on.calls["dynamodb"].n, on.returned["ms"].n, on.returned.len()), (2, 1, 1));
+    assert_eq!((on.calls["dynamodb"].n, on.returned["ms"].n, on.returned.len()), (2, 1, 2));
+    assert_eq!((on.returned["hits"].n, on.returned["hits"].p50), (3, Some(2.0)), "a list is pooled");
     let expect = ConnectionCounts { opened: 1, reused: 1, tls_handshakes: 1, tls_resumed: 1, reset: 1 };
     assert_eq!((on.connections, on.capture, on.handshakes_per_invocation), (expect, counts, 0.5));
     assert_eq!((on.throttled_ratio, on.cpu_share), (0.5, 0.25));

@@ -62,7 +62,7 @@ fn a_file_becomes_an_experiment() {
     assert_eq!((a.event.as_str(), b.event.as_str()), ("{\"id\":1}", "{\"id\":2}"));
     assert_eq!((a.function.handler.as_str(), a.function.memory.mb()), ("index.handler", 256));
     assert_eq!(e.region.path.rtt_us, 2_500);
-    assert_eq!(e.region.dynamodb_path.expect("its own").rtt_us, 4_000);
+    assert_eq!(e.region.paths["dynamodb"].rtt_us, 4_000);
     let quick =
         fixture.parse(TWO, &Options { quick: true, seed: Some(9), ..Options::default() }).expect("fine");
     assert_eq!((quick.repetitions, quick.seed), (1, 9));
