@@ -2,7 +2,7 @@
 
 use crate::files;
 use crate::interpreter::{self, Interpreter};
-use crate::{Error, HostConfig};
+use crate::{Error, HostConfig, ThawOrder};
 use danki_model::{FunctionSpec, Runtime};
 use std::path::{Path, PathBuf};
 
@@ -24,16 +24,24 @@ pub struct Deployed {
     pub quota_us: u64,
     /// Certificate bundles that packages bring, as paths inside the env.
     pub bundled_roots: Vec<PathBuf>,
+    /// What its thawed runtimes see first, if it differs from the host's.
+    pub thaw_order: Option<ThawOrder>,
+}
+
+/// What a function is deployed as.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Deployment {
+    /// Names the rows of a run that are its.
+    pub variant: String,
+    /// `$LATEST` or a number.
+    pub version: String,
+    /// What its thawed runtimes see first, if it differs from the host's.
+    pub thaw_order: Option<ThawOrder>,
 }
 
 impl Deployed {
     /// Checks and finds. Errors name the function, the value and what would be right.
-    pub fn new(
-        spec: FunctionSpec,
-        variant: &str,
-        version: &str,
-        config: &HostConfig,
-    ) -> Result<Deployed, Error> {
+    pub fn new(spec: FunctionSpec, as_: Deployment, config: &HostConfig) -> Result<Deployed, Error> {
         if let Some(problem) = spec.validate().into_iter().next() {
             return Err(bad(&spec, problem.to_string()));
         }
@@ -42,8 +50,8 @@ impl Deployed {
         let quota_us = config.cpu_model.quota_us(spec.memory).map_err(|e| bad(&spec, e.to_string()))?;
         let interpreter = interpreter::find(spec.runtime, &config.search_path)?;
         let bundled_roots = roots(&spec, interpreter.as_ref());
-        let (variant, version) = (variant.to_owned(), version.to_owned());
-        Ok(Deployed { spec, variant, version, interpreter, quota_us, bundled_roots })
+        let Deployment { variant, version, thaw_order } = as_;
+        Ok(Deployed { spec, variant, version, interpreter, quota_us, bundled_roots, thaw_order })
     }
 
     /// The function's ARN, without a version.

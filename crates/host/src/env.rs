@@ -173,7 +173,7 @@ impl Env {
 
     /// Draws what a thawed runtime sees first.
     pub fn event_first(&mut self) -> bool {
-        match self.shared.config.thaw_order {
+        match self.function.thaw_order.unwrap_or(self.shared.config.thaw_order) {
             ThawOrder::NetworkFirst => false,
             ThawOrder::EventFirst => true,
             ThawOrder::Mixed(event_first) => self.rng.random_bool(event_first.clamp(0.0, 1.0)),

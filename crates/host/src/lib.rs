@@ -29,7 +29,7 @@ pub use answer::{Answer, AnswerStream, StreamEnd, Wants};
 pub use call::{Call, Caller, Forced, IDLE_GAP_MAX, Pending};
 pub use config::{DnsServer, HostConfig, QuotaPhase, ThawOrder, Tracing, WhileFrozen, XRayServer};
 pub use danki_model::concurrency::{Account, ProvisionStatus, Provisioned, Refused, StatusReason, Throttle};
-pub use deployed::Deployed;
+pub use deployed::{Deployed, Deployment};
 pub use error::Error;
 pub use function::Function;
 pub use interpreter::{Interpreter, find as find_interpreter, version_caveat};
@@ -109,7 +109,13 @@ impl Host {
         variant: &str,
         version: &str,
     ) -> Result<Function, Error> {
-        let deployed = Deployed::new(spec, variant, version, &self.shared.config)?;
+        let (variant, version) = (variant.to_owned(), version.to_owned());
+        self.deploy_as(spec, Deployment { variant, version, thaw_order: None })
+    }
+
+    /// Makes a function ready, with all that can be said about it.
+    pub fn deploy_as(&self, spec: FunctionSpec, deployment: Deployment) -> Result<Function, Error> {
+        let deployed = Deployed::new(spec, deployment, &self.shared.config)?;
         let caveat = deployed.interpreter.as_ref().and_then(|i| version_caveat(deployed.spec.runtime, i));
         caveat.into_iter().for_each(|text| self.shared.caveat(text));
         let version = self.yard.deploy(deployed);

@@ -285,6 +285,7 @@ mod tests {
             version: danki_model::log::LATEST.to_owned(),
             interpreter,
             bundled_roots,
+            thaw_order: None,
         }
     }
 

@@ -1,7 +1,7 @@
 //! Can this machine do what an experiment asks for? Added up before anything runs.
 
 use crate::Error;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Variant};
 use danki_load::Load;
 
 /// What link, region and danki itself take of the CPUs while a run is on, in CPUs: the link's thread spins briefly
@@ -13,7 +13,7 @@ const OPEN_DURATION_S: f64 = 0.2;
 /// CPUs that may be busy at once on the experiment's behalf.
 pub fn cpus_needed(experiment: &Experiment) -> f64 {
     let at_once = match &experiment.load {
-        Load::Sequence { .. } => 1.0,
+        Load::Sequence { .. } | Load::Steps { .. } => 1.0,
         Load::Closed { clients, .. } => f64::from(*clients),
         Load::Open { rate_per_s, max_in_flight, .. } => {
             (rate_per_s * OPEN_DURATION_S).clamp(1.0, f64::from(*max_in_flight))
@@ -21,7 +21,11 @@ pub fn cpus_needed(experiment: &Experiment) -> f64 {
     };
     // Variants never run at the same time.
     let largest = experiment.variants.iter().map(|v| v.function.memory.vcpus()).fold(0.0, f64::max);
-    at_once * largest + OWN_CPUS
+    // Their provisioned envs initialise at the same time.
+    let provisioned =
+        |v: &Variant| f64::from(v.provisioned_concurrency.unwrap_or(0)) * v.function.memory.vcpus();
+    let ahead: f64 = experiment.variants.iter().map(provisioned).sum();
+    (at_once * largest).max(ahead) + OWN_CPUS
 }
 
 /// Refuses an experiment that the machine cannot run faithfully. With `force` the refusal becomes a caveat.
@@ -59,6 +63,9 @@ mod tests {
         holds(10_240, "kind = 'sequence'\ncount = 1", false);
         holds(128, "kind = 'closed'\nclients = 20\ninvocations = 40", true);
         holds(1_769, "kind = 'closed'\nclients = 2\ninvocations = 4", false);
+        let ahead = "[[variant]]\nname = 'pc'\nprovisioned_concurrency";
+        holds(1_769, &format!("kind = 'sequence'\ncount = 1\n{ahead} = 1"), true);
+        holds(1_769, &format!("kind = 'sequence'\ncount = 1\n{ahead} = 2"), false);
         holds(128, "kind = 'open'\nrate_per_s = 50\ncount = 40", true);
     }
 }

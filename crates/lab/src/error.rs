@@ -98,6 +98,22 @@ pub enum Error {
         /// Why.
         source: danki_host::Error,
     },
+    /// Provisioned concurrency could not be asked for.
+    #[error("variant {variant:?}: provisioned concurrency: {source}")]
+    Refused {
+        /// Which variant.
+        variant: String,
+        /// Why.
+        source: danki_host::Refused,
+    },
+    /// Provisioned concurrency could not be allocated.
+    #[error("variant {variant:?}: provisioned concurrency failed: {reason}")]
+    Unprovisioned {
+        /// Which variant.
+        variant: String,
+        /// AWS's `StatusReason`.
+        reason: &'static str,
+    },
     /// A part of danki did not do what it must.
     #[error("danki is at fault: {0}")]
     Broken(&'static str),
@@ -130,6 +146,9 @@ impl Error {
             Error::Host(danki_host::Error::InterpreterMissing { what, .. }) => {
                 Some(format!("install {what} where it can be found, or use a function of another runtime"))
             }
+            Error::Unprovisioned { .. } => Some(
+                "`danki run` shows what the function's init prints; its log is in events.jsonl".to_owned(),
+            ),
             Error::Sys(_) => Some("`danki doctor` says what this machine lacks".to_owned()),
             _ => None,
         }

@@ -1,6 +1,6 @@
 //! The keys of `[load]`: read, checked against each other and their ranges, told in the user's words when wrong.
 
-use crate::{Arrivals, Load, Stop};
+use crate::{Arrivals, Load, Step, Stop};
 use serde::Deserialize;
 
 /// Invocations of one variant and repetition that may be asked for.
@@ -9,6 +9,10 @@ const COUNT_MAX: u32 = 1_000_000;
 const SECONDS_MAX: f64 = 86_400.0;
 /// Clients of a closed loop, and invocations under way at once in an open one.
 const CONCURRENT_MAX: u32 = 1_000;
+/// Steps of one variant, repetitions of them included.
+const STEPS_MAX: f64 = 10_000.0;
+/// Invocations of one step, so that their sum cannot overflow.
+const STEP_INVOKE_MAX: u32 = 100_000;
 /// Arrivals per second of an open loop.
 const RATE_MAX: f64 = 10_000.0;
 
@@ -16,7 +20,7 @@ const RATE_MAX: f64 = 10_000.0;
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum BadLoad {
     /// The kind is not known.
-    #[error("load kind {0:?} is not one of \"sequence\", \"closed\", \"open\"")]
+    #[error("load kind {0:?} is not one of \"sequence\", \"steps\", \"closed\", \"open\"")]
     Kind(String),
     /// A key belongs to another kind.
     #[error("a {kind} load has no key {key:?}")]
@@ -46,6 +50,12 @@ pub enum BadLoad {
         /// The other.
         other: &'static str,
     },
+    /// A step says nothing, too much, or nothing that is known.
+    #[error("step {0} is not one of {{ invoke = 1 }}, {{ wait = \"65s\" }}, {{ until = \"pc-ready\" }}")]
+    Step(usize),
+    /// Steps must lead to an invocation.
+    #[error("a steps load needs steps, and the last of them must be {{ invoke = .. }}")]
+    NoSteps,
     /// A key is missing.
     #[error("an open load needs rate_per_s")]
     NoRate,
@@ -60,12 +70,21 @@ struct Keys {
     gap_ms: Option<f64>,
     gaps_ms: Option<Vec<f64>>,
     repeat: Option<u32>,
+    steps: Option<Vec<StepKeys>>,
     clients: Option<u32>,
     invocations: Option<u32>,
     seconds: Option<f64>,
     rate_per_s: Option<f64>,
     arrivals: Option<Arrivals>,
     max_in_flight: Option<u32>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StepKeys {
+    invoke: Option<u32>,
+    wait: Option<String>,
+    until: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -83,6 +102,7 @@ impl TryFrom<Keys> for Checked {
     fn try_from(keys: Keys) -> Result<Checked, BadLoad> {
         match keys.kind.as_str() {
             "sequence" => keys.sequence(),
+            "steps" => keys.steps(),
             "closed" => keys.closed(),
             "open" => keys.open(),
             _ => Err(BadLoad::Kind(keys.kind)),
@@ -119,6 +139,21 @@ impl Keys {
         Ok(Load::Sequence { count: within_count("count", count, COUNT_MAX)?, gaps_ms })
     }
 
+    fn steps(self) -> Result<Load, BadLoad> {
+        self.only("steps", &["steps", "repeat"])?;
+        let repeat = within_count("repeat", self.repeat.unwrap_or(1), COUNT_MAX)?;
+        let keys = self.steps.unwrap_or_default();
+        let once: Result<Vec<Step>, BadLoad> =
+            keys.iter().enumerate().map(|(n, step)| step.read(n + 1)).collect();
+        let once = once?;
+        let all = once.len().saturating_mul(repeat as usize);
+        within("steps", all as f64, 1.0, STEPS_MAX).map_err(|_| BadLoad::NoSteps)?;
+        let Some(Step::Invoke(_)) = once.last() else { return Err(BadLoad::NoSteps) };
+        let load = Load::Steps { steps: once.iter().copied().cycle().take(all).collect() };
+        within_count("invoke, summed", load.count().unwrap_or(0), COUNT_MAX)?;
+        Ok(load)
+    }
+
     fn closed(self) -> Result<Load, BadLoad> {
         self.only("closed", &["clients", "invocations", "seconds"])?;
         let clients = within_count("clients", self.clients.unwrap_or(1), CONCURRENT_MAX)?;
@@ -142,6 +177,7 @@ impl Keys {
             ("gap_ms", self.gap_ms.is_some()),
             ("gaps_ms", self.gaps_ms.is_some()),
             ("repeat", self.repeat.is_some()),
+            ("steps", self.steps.is_some()),
             ("clients", self.clients.is_some()),
             ("invocations", self.invocations.is_some()),
             ("seconds", self.seconds.is_some()),
@@ -154,6 +190,28 @@ impl Keys {
             None => Ok(()),
         }
     }
+}
+
+impl StepKeys {
+    fn read(&self, n: usize) -> Result<Step, BadLoad> {
+        match (self.invoke, &self.wait, self.until.as_deref()) {
+            (Some(count), None, None) => Ok(Step::Invoke(within_count("invoke", count, STEP_INVOKE_MAX)?)),
+            (None, Some(text), None) => {
+                let seconds = seconds(text).ok_or(BadLoad::Step(n))?;
+                Ok(Step::WaitMs(within("wait, s", seconds, 0.0, SECONDS_MAX)? * 1_000.0))
+            }
+            (None, None, Some("pc-ready")) => Ok(Step::UntilPcReady),
+            _ => Err(BadLoad::Step(n)),
+        }
+    }
+}
+
+/// `500ms`, `65s`, `2m`.
+fn seconds(text: &str) -> Option<f64> {
+    let (number, factor) = [("ms", 0.001), ("s", 1.0), ("m", 60.0)]
+        .iter()
+        .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;
+    number.trim().parse::<f64>().ok().map(|n| n * factor)
 }
 
 fn stop(
@@ -206,6 +264,28 @@ mod tests {
         check(json!({"kind": "sequence", "count": 0}), Err("count = 0 is outside 1 to 1000000"));
         check(json!({"kind": "sequence", "count": 3, "gap_ms": -1}), Err("gap_ms = -1 is outside"));
         check(json!({"kind": "sequence", "count": 3, "clients": 1}), Err("no key \"clients\""));
+        let steps =
+            json!([{"until": "pc-ready"}, {"invoke": 2}, {"wait": "65s"}, {"wait": "500 ms"}, {"invoke": 1}]);
+        let read = [
+            Step::UntilPcReady,
+            Step::Invoke(2),
+            Step::WaitMs(65_000.0),
+            Step::WaitMs(500.0),
+            Step::Invoke(1),
+        ];
+        check(json!({"kind": "steps", "steps": steps}), Ok(Load::Steps { steps: read.to_vec() }));
+        let twice = json!({"kind": "steps", "steps": [{"wait": "1m"}, {"invoke": 1}], "repeat": 2});
+        let read = [Step::WaitMs(60_000.0), Step::Invoke(1), Step::WaitMs(60_000.0), Step::Invoke(1)];
+        check(twice, Ok(Load::Steps { steps: read.to_vec() }));
+        check(json!({"kind": "steps"}), Err("needs steps"));
+        check(json!({"kind": "steps", "steps": [{"invoke": 1}, {"wait": "1s"}]}), Err("the last of them"));
+        for step in
+            [json!({}), json!({"wait": "1h"}), json!({"until": "READY"}), json!({"invoke": 1, "wait": "1s"})]
+        {
+            check(json!({"kind": "steps", "steps": [step]}), Err("step 1 is not one of"));
+        }
+        check(json!({"kind": "steps", "steps": [{"invoke": 1}], "repeat": 20_000}), Err("needs steps"));
+        check(json!({"kind": "steps", "steps": [{"invoke": 1}], "gap_ms": 1}), Err("no key \"gap_ms\""));
         let closed = Load::Closed { clients: 4, stop: Stop::Count(8) };
         check(json!({"kind": "closed", "clients": 4, "invocations": 8}), Ok(closed));
         check(json!({"kind": "closed"}), Err("either invocations or seconds"));

@@ -12,8 +12,9 @@ mod open;
 mod run;
 mod schedule;
 mod sequence;
+mod steps;
 
 pub use keys::BadLoad;
-pub use load::{Arrivals, Load, Stop};
+pub use load::{Arrivals, Load, Step, Stop};
 pub use run::run;
 pub use schedule::{Fire, Schedule, Turn};

@@ -15,6 +15,11 @@ pub enum Load {
         /// Pauses between the end of one and the start of the next, in turn and from the beginning again.
         gaps_ms: Vec<f64>,
     },
+    /// One invocation at a time; each variant goes through the same steps.
+    Steps {
+        /// In order.
+        steps: Vec<Step>,
+    },
     /// Each client sends its next invocation when its last one has ended.
     Closed {
         /// How many clients.
@@ -33,6 +38,18 @@ pub enum Load {
         /// Under way at once; at the bound the next one waits, and keeps its intended time.
         max_in_flight: u32,
     },
+}
+
+/// One step of a variant's way.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Step {
+    /// So many invocations, one after the other.
+    Invoke(u32),
+    /// A pause in ms, from the end of the last invocation. Divided by the time scale.
+    WaitMs(f64),
+    /// Until the variant's provisioned concurrency is READY; at once where it has none.
+    UntilPcReady,
 }
 
 /// When a loop ends.
@@ -71,6 +88,7 @@ impl Load {
         };
         match self {
             Load::Sequence { count: n, gaps_ms } => Load::Sequence { count: n.min(count), gaps_ms },
+            Load::Steps { steps } => Load::Steps { steps: first(steps, count) },
             Load::Closed { clients, stop } => Load::Closed { clients, stop: cap(stop) },
             Load::Open { rate_per_s, stop, arrivals, max_in_flight } => {
                 Load::Open { rate_per_s, stop: cap(stop), arrivals, max_in_flight }
@@ -81,7 +99,7 @@ impl Load {
     /// Invocations of one variant that may be under way at once.
     pub fn concurrency(&self) -> u32 {
         match self {
-            Load::Sequence { .. } => 1,
+            Load::Sequence { .. } | Load::Steps { .. } => 1,
             Load::Closed { clients, .. } => *clients,
             Load::Open { max_in_flight, .. } => *max_in_flight,
         }
@@ -91,6 +109,7 @@ impl Load {
     pub fn count(&self) -> Option<u32> {
         match self {
             Load::Sequence { count, .. } => Some(*count),
+            Load::Steps { steps } => Some(steps.iter().copied().map(Step::invocations).sum()),
             Load::Closed { stop: Stop::Count(n), .. } | Load::Open { stop: Stop::Count(n), .. } => Some(*n),
             Load::Closed { .. } => None,
             #[expect(
@@ -101,4 +120,25 @@ impl Load {
             Load::Open { rate_per_s, stop: Stop::Seconds(s), .. } => Some((rate_per_s * s).ceil() as u32),
         }
     }
+}
+
+impl Step {
+    fn invocations(self) -> u32 {
+        if let Step::Invoke(n) = self { n } else { 0 }
+    }
+}
+
+/// The steps up to and with the `count`th invocation.
+fn first(steps: Vec<Step>, count: u32) -> Vec<Step> {
+    let mut left = count;
+    let mut kept = Vec::new();
+    for step in steps {
+        if left == 0 {
+            break;
+        }
+        let taken = step.invocations().min(left);
+        left -= taken;
+        kept.push(if let Step::Invoke(_) = step { Step::Invoke(taken) } else { step });
+    }
+    kept
 }

@@ -3,6 +3,7 @@
 use crate::closed::Closed;
 use crate::open::Open;
 use crate::sequence::Sequence;
+use crate::steps::Steps;
 use crate::{Load, Stop};
 
 /// An invocation to send now.
@@ -25,6 +26,8 @@ pub enum Turn {
     WaitUntil(u64),
     /// Nothing to do before an invocation ends.
     WaitForEnd,
+    /// Nothing to do before [`Schedule::ready`].
+    WaitForReady,
     /// All have been sent and have ended.
     Done,
 }
@@ -39,6 +42,7 @@ pub struct Schedule {
 #[derive(Clone, Debug)]
 enum Kind {
     Sequence(Sequence),
+    Steps(Steps),
     Closed(Closed),
     Open(Open),
 }
@@ -52,6 +56,7 @@ impl Schedule {
                 let gaps = gaps_ms.iter().map(|gap| ns(gap / 1_000.0 / time_scale)).collect();
                 Kind::Sequence(Sequence::new(*count, gaps, variants, start_ns))
             }
+            Load::Steps { steps } => Kind::Steps(Steps::new(steps, variants, time_scale, start_ns)),
             Load::Closed { clients, stop } => Kind::Closed(Closed::new(*clients, *stop, variants, start_ns)),
             Load::Open { rate_per_s, stop, arrivals, max_in_flight } => {
                 let gaps = crate::open::gaps(*rate_per_s, *stop, *arrivals, seed);
@@ -74,6 +79,7 @@ impl Schedule {
     pub fn turn(&mut self, now_ns: u64) -> Turn {
         match &mut self.kind {
             Kind::Sequence(s) => s.turn(now_ns),
+            Kind::Steps(s) => s.turn(now_ns),
             Kind::Closed(c) => c.turn(now_ns),
             Kind::Open(o) => o.turn(now_ns),
         }
@@ -83,8 +89,16 @@ impl Schedule {
     pub fn ended(&mut self, variant: usize, at_ns: u64) {
         match &mut self.kind {
             Kind::Sequence(s) => s.ended(variant, at_ns),
+            Kind::Steps(s) => s.ended(variant, at_ns),
             Kind::Closed(c) => c.ended(at_ns),
             Kind::Open(o) => o.ended(at_ns),
+        }
+    }
+
+    /// Tells that the provisioned concurrency of a variant is READY since `at_ns`, or that it has none.
+    pub fn ready(&mut self, variant: usize, at_ns: u64) {
+        if let Kind::Steps(steps) = &mut self.kind {
+            steps.ready(variant, at_ns);
         }
     }
 }

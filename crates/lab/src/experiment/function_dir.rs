@@ -62,7 +62,7 @@ pub fn single(choice: &FunctionChoice, options: &Options) -> Result<Experiment, 
         let function = resolver.function(&name, keys, REGION)?;
         let name = format!("{}mb", function.memory.mb());
         if variants.iter().all(|v: &Variant| v.name != name) {
-            variants.push(Variant { name, function, event: event.clone() });
+            variants.push(Variant::new(name, function, event.clone()));
         }
     }
     let load = Load::Sequence { count: choice.count.max(1), gaps_ms: vec![0.0] };

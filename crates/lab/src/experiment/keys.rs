@@ -52,6 +52,8 @@ pub struct VariantKeys {
     pub name: String,
     pub event: Option<toml::Value>,
     pub event_file: Option<PathBuf>,
+    pub provisioned_concurrency: Option<u32>,
+    pub event_first: Option<f64>,
     pub dir: Option<PathBuf>,
     pub runtime: Option<String>,
     pub handler: Option<String>,

@@ -82,4 +82,15 @@ pub struct Variant {
     pub function: FunctionSpec,
     /// Payload of every invocation.
     pub event: Payload,
+    /// Envs that provisioned concurrency keeps ready; the function is deployed as version 1 then.
+    pub provisioned_concurrency: Option<u32>,
+    /// Chance that a thawed runtime sees its event before held packets, if it differs from the host's.
+    pub event_first: Option<f64>,
+}
+
+impl Variant {
+    /// A variant without settings of its own.
+    pub fn new(name: impl Into<String>, function: FunctionSpec, event: Payload) -> Variant {
+        Variant { name: name.into(), function, event, provisioned_concurrency: None, event_first: None }
+    }
 }

@@ -48,6 +48,8 @@ const REGION: &str = "us-east-1";
 /// DESIGN §8: beyond it, what does not scale (timers of clients, RTTs) drowns what does.
 const TIME_SCALE: RangeInclusive<f64> = 1.0..=10.0;
 const REPETITIONS: RangeInclusive<u32> = 1..=1_000;
+/// Envs that may be kept ready: what this machine may hold.
+const PROVISIONED: RangeInclusive<u32> = 1..=1_000;
 
 type Bad<T> = Result<T, BadInput>;
 
@@ -194,7 +196,7 @@ impl Resolver<'_> {
         if keys.is_empty() {
             let function = self.function(experiment, function.clone(), region);
             let function = function.map_err(|bad| self.placed(bad, &[Step::Key("function")]))?;
-            return Ok(vec![Variant { name: "default".to_owned(), function, event: event.clone() }]);
+            return Ok(vec![Variant::new("default", function, event.clone())]);
         }
         let mut variants: Vec<Variant> = Vec::new();
         for (n, mut variant) in keys.into_iter().enumerate() {
@@ -207,9 +209,15 @@ impl Resolver<'_> {
             let own = self.event(variant.event.take(), variant.event_file.take());
             let event = own.map_err(|bad| self.placed(bad, &path))?.unwrap_or_else(|| event.clone());
             let name = variant.name.clone();
+            let (provisioned_concurrency, event_first) =
+                (variant.provisioned_concurrency, variant.event_first);
+            in_range("provisioned_concurrency", provisioned_concurrency.unwrap_or(1), &PROVISIONED)
+                .and_then(|()| in_range("event_first", event_first.unwrap_or(0.0), &(0.0..=1.0)))
+                .map_err(|bad| self.placed(bad, &path))?;
             let function = self.function(experiment, variant.over(function), region);
             let function = function.map_err(|bad| self.placed(bad, &path))?;
-            variants.push(Variant { name, function, event });
+            let variant = Variant::new(name, function, event);
+            variants.push(Variant { provisioned_concurrency, event_first, ..variant });
         }
         Ok(variants)
     }

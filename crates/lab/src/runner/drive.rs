@@ -2,14 +2,14 @@
 
 use super::tally::Tally;
 use crate::error::Error;
-use crate::experiment::Experiment;
+use crate::experiment::{Experiment, Variant};
 use crate::world::World;
 use bytes::Bytes;
-use danki_host::{Call, Function};
-use danki_load::Schedule;
+use danki_host::{Call, Deployment, Function, ThawOrder};
+use danki_load::{Load, Schedule};
 use danki_sys::clock;
 use std::sync::Arc;
-use tokio::sync::watch;
+use tokio::sync::{mpsc, watch};
 
 /// All repetitions; each deploys anew, so that its envs are new. `false`: it was stopped.
 pub async fn drive(
@@ -25,10 +25,14 @@ pub async fn drive(
         let functions = deploy(experiment, world)?;
         let seed = experiment.seed.wrapping_add(u64::from(repetition));
         let (variants, scale) = (experiment.variants.len(), experiment.time_scale);
+        if !matches!(experiment.load, Load::Steps { .. }) {
+            settled(&functions, stop.clone()).await;
+        }
         let mut schedule = Schedule::new(&experiment.load, variants, seed, scale, clock::monotonic_ns());
         let before = tally.sent(variants);
         let dropped_before = world.link_stats().dropped_bound;
-        let done = danki_load::run(&mut schedule, clock::monotonic_ns, stop.clone(), |fire| {
+        let ready = allocations(experiment, &functions, tally, &failing);
+        let done = danki_load::run(&mut schedule, clock::monotonic_ns, stop.clone(), ready, |fire| {
             let call = Call {
                 payload: Bytes::from(experiment.variants[fire.variant].event.as_str().to_owned()),
                 index: before[fire.variant] + fire.index,
@@ -53,7 +57,61 @@ pub async fn drive(
 }
 
 fn deploy(experiment: &Experiment, world: &World) -> Result<Vec<Function>, Error> {
-    experiment.variants.iter().map(|v| Ok(world.host.deploy(v.function.clone(), &v.name)?)).collect()
+    experiment.variants.iter().map(|variant| deploy_one(variant, world)).collect()
+}
+
+fn deploy_one(variant: &Variant, world: &World) -> Result<Function, Error> {
+    let version = if variant.provisioned_concurrency.is_some() { "1" } else { danki_model::log::LATEST };
+    let function = world.host.deploy_as(
+        variant.function.clone(),
+        Deployment {
+            variant: variant.name.clone(),
+            version: version.to_owned(),
+            thaw_order: variant.event_first.map(ThawOrder::Mixed),
+        },
+    )?;
+    if let Some(requested) = variant.provisioned_concurrency {
+        let refused = |source| Error::Refused { variant: variant.name.clone(), source };
+        function.provision(requested).map_err(refused)?;
+    }
+    Ok(function)
+}
+
+/// Names each variant once its provisioned concurrency is READY, at once where it has none; a failed allocation ends the load.
+fn allocations(
+    experiment: &Experiment,
+    functions: &[Function],
+    tally: &Arc<Tally>,
+    failing: &watch::Sender<bool>,
+) -> mpsc::Receiver<usize> {
+    let (tell, ready) = mpsc::channel(functions.len().max(1));
+    for (n, (function, variant)) in functions.iter().zip(&experiment.variants).enumerate() {
+        let (function, variant) = (function.clone(), variant.name.clone());
+        let (tell, tally, failing) = (tell.clone(), Arc::clone(tally), failing.clone());
+        tokio::spawn(async move {
+            match function.provisioned_settled().await.and_then(|provisioned| provisioned.reason) {
+                None => drop(tell.send(n).await),
+                Some(reason) => {
+                    tally.failed(Error::Unprovisioned { variant, reason: reason.as_str() });
+                    failing.send_replace(true);
+                }
+            }
+        });
+    }
+    ready
+}
+
+/// Loads that do not say when to begin begin when provisioned concurrency is READY.
+async fn settled(functions: &[Function], mut stop: watch::Receiver<bool>) {
+    let all = async {
+        for function in functions {
+            function.provisioned_settled().await;
+        }
+    };
+    tokio::select! {
+        () = all => {}
+        _ = stop.wait_for(|stop| *stop) => {}
+    }
 }
 
 /// One invocation; resolves to when its connections began to idle.
@@ -64,6 +122,10 @@ async fn invoke(function: Function, call: Call, tally: Arc<Tally>, failing: watc
             let ended_ns = outcome.invocation.responded_ns;
             tally.ended(variant, outcome);
             ended_ns
+        }
+        Err(danki_host::Error::Throttled(_)) => {
+            tally.throttled(variant);
+            clock::monotonic_ns()
         }
         Err(source) => {
             tally.failed(Error::Invoke { variant, source });

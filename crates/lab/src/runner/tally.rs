@@ -70,6 +70,15 @@ impl Tally {
         (self.watcher)(&Progress { done, total: self.total, variant });
     }
 
+    /// One that was not taken is done too.
+    pub fn throttled(&self, variant: String) {
+        let done = self.with(|state| {
+            state.done += 1;
+            state.done
+        });
+        (self.watcher)(&Progress { done, total: self.total, variant });
+    }
+
     /// Packets that the link dropped while the load was on.
     pub fn dropped(&self, packets: u64) {
         self.with(|state| state.dropped += packets);

@@ -31,7 +31,7 @@ fn simulate(load: &Load, variants: usize, time_scale: f64, durations_ns: &[u64])
                 assert!(at_ns > now_ns, "waiting for the past");
                 at_ns
             }
-            Turn::WaitForEnd => u64::MAX,
+            Turn::WaitForEnd | Turn::WaitForReady => u64::MAX,
         };
         let next_end = in_flight.iter().enumerate().min_by_key(|(_, s)| s.ended_ns).map(|(n, s)| (n, *s));
         match next_end {
