@@ -51,7 +51,7 @@ impl Extension {
     }
 
     /// Says that we are done with the last turn, and waits for the next.
-    pub fn next(&mut self) -> Result<Turn, Error> {
+    pub fn next_turn(&mut self) -> Result<Turn, Error> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Next {

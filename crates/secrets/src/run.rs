@@ -165,7 +165,7 @@ fn lifecycle(
     let _ = gate.recv_timeout(patience);
     let mut first = true;
     loop {
-        let turn = extension.next();
+        let turn = extension.next_turn();
         if first && matches!(turn, Ok(Turn::Invoke)) {
             first = false;
             // A restored snapshot holds nobody's credentials: the token that functions send is not known before they are fetched. If

@@ -241,13 +241,11 @@ fn no_value_and_no_token_is_ever_logged() {
         0 => Reply::value(call, "very hidden value"),
         _ => Reply::refusal(400, "AccessDeniedException"),
     });
-    let running = Running::start(&upstream.url, &[("DANKI_SECRETS_METRICS", "true")]);
+    let mut running = Running::start(&upstream.url, &[("DANKI_SECRETS_METRICS", "true")]);
     running.get(A);
     running.get(A);
     running.get("/systemsmanager/parameters/get?name=b");
-    running.platform.invoke();
-    running.platform.wait_for_next();
-    running.platform.wait_for_next();
+    running.stop().expect("a good end");
     let log = running.logged();
     assert!(log.contains("api error AccessDeniedException") && log.contains("\"Hits\":1"), "{log}");
     assert!(!log.contains("hidden") && !log.contains(support::TOKEN) && !log.contains("AWS4-HMAC"), "{log}");

@@ -67,8 +67,9 @@ impl Failure {
             Failure::Refused { kind, message, .. } => {
                 matches!(kind.as_str(), "RequestTimeTooSkewed" | "RequestExpired" | "RequestInTheFuture")
                     || (kind == "InvalidSignatureException"
-                        && message.contains("Signature ")
-                        && message.contains("current"))
+                        && ["Signature expired", "Signature not yet current"]
+                            .iter()
+                            .any(|words| message.contains(words)))
             }
             _ => false,
         }
@@ -155,8 +156,7 @@ mod tests {
         check(refused(429, "", ""), [false, true, false, false]);
         check(refused(500, "InternalServiceError", ""), [false, true, false, false]);
         check(refused(400, "ExpiredTokenException", ""), [false, false, false, true]);
-        let skewed =
-            "Signature expired: 20150830T123600Z is now earlier than 20150830T124000Z (current time)";
+        let skewed = "Signature expired: 20150830T123600Z is now earlier than 20150830T124000Z (20150830T124500Z - 5 min.)";
         check(refused(400, "InvalidSignatureException", skewed), [false, false, true, false]);
         check(Failure::Timeout(100), [false, false, false, false]);
         check(Failure::Connect("refused".into()), [false, true, false, false]);

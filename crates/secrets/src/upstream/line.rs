@@ -92,10 +92,11 @@ impl Line {
             match speak(&mut stream, request) {
                 Ok(answer) => return Ok(self.keep(stream, answer)),
                 // It may have died since it was last used: then nothing was answered, and nothing is lost by asking again.
-                Err(error) => match deadline.failure(&error) {
-                    timeout @ Failure::Timeout(_) => return Err(timeout),
-                    _ => {}
-                },
+                Err(error) => {
+                    if let timeout @ Failure::Timeout(_) = deadline.failure(&error) {
+                        return Err(timeout);
+                    }
+                }
             }
         }
         let mut stream = self.connect(upstream, deadline)?;
