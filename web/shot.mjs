@@ -9,6 +9,7 @@ const tab = await browser.newPage({ viewport: { width: Number(width), height: 90
 await tab.goto(pathToFileURL(resolve(page)).href);
 await tab.waitForSelector('html[data-ready]');
 if (click) await tab.click(click);
+await tab.addStyleTag({ content: 'html { scroll-behavior: auto !important }' });
 await tab.evaluate(async () => {
   for (let y = 0; y < document.body.scrollHeight; y += 600) { scrollTo(0, y); await new Promise((r) => setTimeout(r, 60)); }
   scrollTo(0, 0);

@@ -61,8 +61,8 @@ export function distributions(run: Run): HTMLElement | null {
   if (!page.invocations.duration.length) return null;
   const hidden = new Set<number>();
   const state = { trim: false, log: false };
-  const left = h('div', { role: 'img' });
-  const right = h('div', { role: 'img' });
+  const left = h('div', { role: 'img', 'aria-label': 'Histogram' });
+  const right = h('div', { role: 'img', 'aria-label': 'Share of invocations at or below a Duration' });
   let plots: uPlot[] = [];
 
   const draw = (): void => {
