@@ -1,0 +1,42 @@
+"""Keeps of a run what explaining it needs: slim.py RUN TARGET."""
+
+import json
+import sys
+from pathlib import Path
+
+KEPT = {"env", "invocation", "refused", "cpu", "dns", "connection", "flight", "request"}
+
+
+def samples(series):
+    """Counters that stand still say nothing: ends and the samples around each change stay."""
+    all_of = series["samples"]
+    same = lambda a, b: a["usage_ns"] == b["usage_ns"] and a["throttled_ns"] == b["throttled_ns"]
+    last = len(all_of) - 1
+    keep = [
+        s
+        for n, s in enumerate(all_of)
+        if n in (0, last) or not (same(all_of[n - 1], s) and same(s, all_of[n + 1]))
+    ]
+    return {**series, "samples": keep}
+
+
+run, target = Path(sys.argv[1]), Path(sys.argv[2])
+target.mkdir(parents=True, exist_ok=True)
+with open(target / "events.jsonl", "w") as out:
+    for line in open(run / "events.jsonl"):
+        event = json.loads(line)
+        if event["type"] in KEPT:
+            if event["type"] == "cpu":
+                event = samples(event)
+            out.write(json.dumps(event, separators=(",", ":")) + "\n")
+manifest = json.load(open(run / "manifest.json"))
+manifest["capabilities"] = {}
+variants = [
+    {
+        "name": v["name"],
+        "function": {k: v["function"][k] for k in ("memory", "runtime", "environment")},
+    }
+    for v in manifest["experiment"]["variants"]
+]
+manifest["experiment"] = {"description": manifest["experiment"]["description"], "variants": variants}
+json.dump(manifest, open(target / "manifest.json", "w"), indent=1)
