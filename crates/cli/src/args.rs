@@ -1,5 +1,9 @@
 //! What can be said on the command line. Each flag maps to one place.
 
+mod runs;
+
+pub use runs::{Check, Compare, Import, Report, RunsCommand, Tune};
+
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use std::path::PathBuf;
@@ -22,12 +26,20 @@ pub enum Command {
     Bench(Bench),
     /// Invoke a function once: response to stdout, log to stderr.
     Run(Run),
+    /// Serve Lambda's API: any AWS SDK deploys and invokes functions here. Ends with Ctrl-C.
+    Up(Up),
+    /// Print what a function of `danki up` wrote.
+    Logs(Logs),
+    #[command(flatten)]
+    Runs(RunsCommand),
     /// Say what this machine can do and what earlier runs left behind.
     Doctor(Doctor),
     /// Compare the speed of this machine's core with a Lambda vCPU.
     Calibrate(Calibrate),
     /// Hold this machine's CPU model against what was measured on AWS.
     Validate(Validate),
+    /// Show a run's traces: a table of all, or one as a tree.
+    Trace(Trace),
     /// Remove what dead runs left behind.
     Clean,
     /// Print a completion script.
@@ -51,6 +63,9 @@ pub struct Bench {
     /// Invocations of each memory size.
     #[arg(long, default_value_t = 10, value_name = "N", help_heading = "For a function's directory")]
     pub count: u32,
+    /// Run again with each remedy that danki can apply by itself, and print predicted against measured.
+    #[arg(long)]
+    pub verify_advice: bool,
 }
 
 #[derive(Debug, clap::Args)]
@@ -129,6 +144,63 @@ pub struct RunOptions {
 }
 
 #[derive(Debug, clap::Args)]
+pub struct Up {
+    /// A SAM or CloudFormation template to deploy, or its directory.
+    pub template: Option<PathBuf>,
+    /// A parameter of the template; may be repeated.
+    #[arg(long, value_name = "NAME=VALUE", value_parser = name_value, help_heading = "With a template")]
+    pub parameter: Vec<(String, String)>,
+    /// Name of the stack: part of names that the template does not give.
+    #[arg(long, default_value = "danki", value_name = "NAME", help_heading = "With a template")]
+    pub stack_name: String,
+    /// Serve function URLs and routes over HTTP here [default with a template: 3000].
+    #[arg(long, value_name = "PORT")]
+    pub http_port: Option<u16>,
+    /// The same over HTTPS, with a certificate of danki's own CA [default with a template: 3443].
+    #[arg(long, value_name = "PORT")]
+    pub https_port: Option<u16>,
+    /// Port at 127.0.0.1; 0 takes a free one and prints it.
+    #[arg(long, default_value_t = 9001, value_name = "PORT")]
+    pub port: u16,
+    /// Region of the account and of the services that functions reach.
+    #[arg(long, default_value = "us-east-1", value_name = "NAME")]
+    pub region: String,
+    /// Keep the account here; it is there again at the next start.
+    #[arg(long, value_name = "DIR")]
+    pub state: Option<PathBuf>,
+    /// Refuse requests that are not signed with the key printed at the start.
+    #[arg(long)]
+    pub verify_signatures: bool,
+    /// Concurrent executions of the account.
+    #[arg(long, default_value_t = 1000, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub account_limit: u32,
+    /// From the last initialisation of provisioned concurrency to READY, in seconds [default: 84.6, as measured on AWS].
+    #[arg(long, value_name = "S", value_parser = seconds)]
+    pub pc_delay: Option<f64>,
+    /// Let environments run on between invocations instead of freezing them.
+    #[arg(long)]
+    pub no_freeze: bool,
+    /// Divide idle lifetimes, allocation delays, retry delays and ages of events by N, 1 to 10.
+    #[arg(long, default_value_t = 1.0, value_name = "N", value_parser = time_scale)]
+    pub time_scale: f64,
+    /// Seed of everything drawn.
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub seed: u64,
+}
+
+#[derive(Debug, clap::Args)]
+pub struct Logs {
+    /// The function's name.
+    pub function: String,
+    /// Go on until Ctrl-C.
+    #[arg(short, long)]
+    pub follow: bool,
+    /// Port of `danki up`.
+    #[arg(long, default_value_t = 9001, value_name = "PORT")]
+    pub port: u16,
+}
+
+#[derive(Debug, clap::Args)]
 pub struct Doctor {
     /// Print JSON.
     #[arg(long)]
@@ -146,6 +218,17 @@ pub struct Calibrate {
 }
 
 #[derive(Debug, clap::Args)]
+pub struct Trace {
+    /// The run directory.
+    pub run: PathBuf,
+    /// The beginning of a trace's id, or of a request's.
+    pub id: Option<String>,
+    /// Print JSON, as X-Ray's BatchGetTraces gives it.
+    #[arg(long)]
+    pub json: bool,
+}
+
+#[derive(Debug, clap::Args)]
 pub struct Validate {
     /// Only this published table: T1 is the CPU quota's lattice, T2 are ratios between memory sizes
     #[arg(long, value_enum, value_name = "TABLE")]
@@ -155,6 +238,16 @@ pub struct Validate {
     pub assumptions: bool,
     #[command(flatten)]
     pub run: RunOptions,
+}
+
+fn seconds(text: &str) -> Result<f64, String> {
+    let fits = |s: &f64| (0.0..=3_600.0).contains(s);
+    text.parse().ok().filter(fits).ok_or_else(|| "expected seconds, 0 to 3600".to_owned())
+}
+
+fn time_scale(text: &str) -> Result<f64, String> {
+    let fits = |n: &f64| (1.0..=10.0).contains(n);
+    text.parse().ok().filter(fits).ok_or_else(|| "expected a number, 1 to 10".to_owned())
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -192,8 +285,21 @@ mod tests {
         );
         check("danki bench f --memory 128,512 --count 3 --env A=1 --env B=", true);
         check("danki run f --event - --memory 256", true);
+        check("danki up --port 0 --state /tmp/s --verify-signatures --pc-delay 0.5 --time-scale 10", true);
+        check("danki logs -f f --port 9002", true);
+        check("danki up --time-scale 11", false);
+        check("danki up --pc-delay -1", false);
+        check("danki trace runs/x 1-5759e988 --json", true);
+        check("danki trace", false);
         check("danki bench", false);
         check("danki bench f --env A", false);
+        check("danki compare a b --envs 5 --memory 512 --env A=1", true);
+        check("danki check last --budget b.toml --junit j.xml --markdown m.md", true);
+        check("danki report --explain 6f68 --again", true);
+        check("danki tune f --memory 128,512 --quick", true);
+        check("danki import aws-logs file --run last", true);
+        check("danki compare a b --envs 1", false);
+        check("danki import logs", false);
         check("danki calibrate --runs 0", false);
         check("danki", false);
     }

@@ -72,6 +72,13 @@ impl From<danki_lab::BadInput> for Failure {
     }
 }
 
+impl From<danki_runview::Error> for Failure {
+    fn from(error: danki_runview::Error) -> Failure {
+        let hint = error.hint();
+        Failure { hint, ..Failure::usage(error.to_string()) }
+    }
+}
+
 impl From<danki_sys::Error> for Failure {
     fn from(error: danki_sys::Error) -> Failure {
         Failure::machine(error.to_string()).hint("`danki doctor` says what this machine lacks")

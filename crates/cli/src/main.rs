@@ -24,9 +24,13 @@ fn main() -> ExitCode {
     let ended = match args.command {
         Command::Bench(bench) => commands::bench(&bench),
         Command::Run(run) => commands::run(&run),
+        Command::Up(up) => commands::up(&up),
+        Command::Logs(logs) => commands::logs(&logs),
+        Command::Runs(about) => commands::about_runs(&about),
         Command::Doctor(doctor) => commands::doctor(&doctor),
         Command::Calibrate(calibrate) => commands::calibrate(&calibrate),
         Command::Validate(validate) => commands::validate(&validate),
+        Command::Trace(trace) => commands::trace(&trace),
         Command::Clean => commands::clean(),
         Command::Completions { shell } => commands::completions(shell),
     };

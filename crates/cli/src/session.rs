@@ -45,13 +45,19 @@ impl Session {
 
     /// Runs an experiment into a run directory.
     pub fn run(&self, experiment: &Experiment, run: RunInto, watcher: Watcher) -> Result<Results, Failure> {
+        let setup = self.setup(run);
+        Ok(self.runtime.block_on(danki_lab::run(experiment, &setup, self.interrupted.clone(), watcher))?)
+    }
+
+    /// What a world is made with.
+    pub fn setup(&self, run: RunInto) -> Setup {
         let missing = self
             .capabilities
             .missing()
             .iter()
             .map(|m| format!("{} is missing: {}", m.what, m.consequence))
             .collect();
-        let setup = Setup {
+        Setup {
             keeper: Arc::clone(&self.keeper),
             dir: run.dir,
             ca_dir: paths::cache().map(|cache| cache.join("ca")),
@@ -62,8 +68,17 @@ impl Session {
             force: run.force,
             keep_raw: run.keep_raw,
             version: env!("CARGO_PKG_VERSION").to_owned(),
-        };
-        Ok(self.runtime.block_on(danki_lab::run(experiment, &setup, self.interrupted.clone(), watcher))?)
+        }
+    }
+
+    /// Does something that waits.
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.runtime.block_on(future)
+    }
+
+    /// Becomes true with the first signal.
+    pub fn interruption(&self) -> watch::Receiver<bool> {
+        self.interrupted.clone()
     }
 
     /// A directory that goes with the session.

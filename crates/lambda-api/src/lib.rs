@@ -27,6 +27,7 @@ mod stack;
 mod store;
 
 pub use api::Config;
+pub use arn::ACCOUNT;
 pub use error::Error;
 pub use fleet::HostSlot;
 pub use front::{BadRoute, Route};

@@ -17,6 +17,10 @@ pub fn bench(args: &Bench) -> Result<Exit, Failure> {
     let experiment = experiment(args, &options(&args.run, session.interpreters.versions))?;
     let results = run(&session, &experiment, &args.run)?;
     show(&results, args.run.json);
+    page(&results, args.run.json);
+    if args.verify_advice && !session.interrupted() {
+        super::advice::verify(&session, &experiment, &results, &args.run)?;
+    }
     Ok(verdict(&session, &results))
 }
 
@@ -38,6 +42,15 @@ fn show(results: &Results, json: bool) {
         terminal::print(&format!("{summary}\n"));
     } else {
         terminal::print(&danki_report::text(results, &terminal::style()));
+    }
+}
+
+/// Writes report.html. A page that cannot be written does not undo the run.
+fn page(results: &Results, quiet: bool) {
+    match danki_runview::write_html(&results.dir) {
+        Ok(path) if !quiet => terminal::print(&format!("report: {}\n", path.display())),
+        Ok(_) => {}
+        Err(error) => terminal::note(&format!("warning: {error}")),
     }
 }
 

@@ -1,18 +1,32 @@
 //! What each subcommand does.
 
+mod advice;
 mod bench;
 mod calibrate;
+mod check;
+mod compare;
 mod doctor;
+mod import;
+mod logs;
+mod report;
 mod run;
+mod runs;
+mod tune;
+mod stack;
+mod up;
+mod trace;
 mod validate;
 
 pub use bench::bench;
 pub use calibrate::calibrate;
 pub use doctor::{clean, doctor};
+pub use logs::logs;
 pub use run::run;
+pub use up::up;
+pub use trace::trace;
 pub use validate::validate;
 
-use crate::args::{Args, FunctionOptions};
+use crate::args::{Args, FunctionOptions, RunsCommand};
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use clap::CommandFactory;
@@ -26,6 +40,18 @@ pub fn completions(shell: clap_complete::Shell) -> Result<Exit, Failure> {
     clap_complete::generate(shell, &mut Args::command(), "danki", &mut script);
     terminal::print_bytes(&script);
     Ok(Exit::Fine)
+}
+
+/// What is about finished runs.
+pub fn about_runs(about: &RunsCommand) -> Result<Exit, Failure> {
+    match about {
+        RunsCommand::Runs { dir } => runs::list(dir),
+        RunsCommand::Report(args) => report::report(args),
+        RunsCommand::Compare(args) => compare::compare(args),
+        RunsCommand::Check(args) => check::check(args),
+        RunsCommand::Tune(args) => tune::tune(args),
+        RunsCommand::Import(args) => import::import(args),
+    }
 }
 
 /// A function without an experiment file.

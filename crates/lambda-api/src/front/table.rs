@@ -114,11 +114,6 @@ impl Table {
         };
         within(staged.or_else(plain).ok_or(fallback)?, method, path)
     }
-
-    /// Ids, stages and fronts, to show.
-    pub fn shown(&self) -> impl Iterator<Item = (&str, Front, &str)> {
-        self.apis.iter().map(|(id, routes)| (id.as_str(), routes.front, routes.stage.as_str()))
-    }
 }
 
 fn within((id, api): (&String, &ApiRoutes), method: &str, path: &str) -> Result<Place, Front> {

@@ -1,0 +1,89 @@
+//! `danki bench --verify-advice`: remedies that danki can apply by itself, run as variants beside what they are to improve.
+
+use crate::args::RunOptions;
+use crate::exit::Failure;
+use crate::session::{RunInto, Session};
+use crate::{progress, terminal};
+use danki_lab::{Experiment, Results, Variant};
+use danki_model::MemoryMb;
+use danki_record::{Change, Finding, Summary};
+use danki_report::{Align, Table, number};
+
+/// A finding's remedy as a variant.
+struct Trial {
+    /// What it is to improve.
+    base: String,
+    /// The variant with the remedy.
+    variant: Variant,
+    cause: String,
+    predicted_ms: f64,
+}
+
+/// Remedies tried at most.
+const TRIALS: usize = 8;
+
+/// Runs each remedy beside its variant, and prints predicted against measured savings at the median.
+pub fn verify(
+    session: &Session,
+    experiment: &Experiment,
+    results: &Results,
+    options: &RunOptions,
+) -> Result<(), Failure> {
+    let trials: Vec<Trial> =
+        results.summary.findings.iter().filter_map(|f| trial(experiment, f)).take(TRIALS).collect();
+    if trials.is_empty() {
+        terminal::print("verify-advice: no finding has a remedy that danki can apply by itself\n");
+        return Ok(());
+    }
+    let mut again = experiment.clone();
+    again.name = format!("{}-advice", experiment.name);
+    again.expect.clear();
+    again.variants.retain(|v| trials.iter().any(|t| t.base == v.name));
+    again.variants.extend(trials.iter().map(|t| t.variant.clone()));
+    let dir = results.dir.join("advice");
+    let into = RunInto { dir, force: options.force, keep_raw: false };
+    let measured = session.run(&again, into, progress::watcher(&again.name))?;
+    danki_runview::write_html(&measured.dir)?;
+    terminal::print(&table(&trials, &measured.summary));
+    Ok(())
+}
+
+fn trial(experiment: &Experiment, finding: &Finding) -> Option<Trial> {
+    let remedy = finding.remedy.as_ref()?;
+    let base = finding.variant.clone()?;
+    let mut variant = experiment.variants.iter().find(|v| v.name == base)?.clone();
+    let what = match remedy.change.as_ref()? {
+        Change::Memory { mb } => {
+            variant.function.memory = MemoryMb::try_from(*mb).ok()?;
+            format!("{mb}mb")
+        }
+        Change::Environment { name, value } => {
+            variant.function.environment.insert(name.clone(), value.clone());
+            "env".to_owned()
+        }
+    };
+    variant.name = format!("{base}-{what}");
+    Some(Trial { base, variant, cause: finding.kind.clone(), predicted_ms: remedy.saves_ms? })
+}
+
+fn table(trials: &[Trial], summary: &Summary) -> String {
+    let style = terminal::style();
+    let p50 = |name: &str| summary.variants.iter().find(|v| v.name == name).and_then(|v| v.duration_ms.p50);
+    let mut table = Table::new(&[("variant", Align::Left), ("cause", Align::Left), ("remedy", Align::Left)]);
+    ["before, ms", "after, ms", "predicted saving", "measured", "predicted / measured"]
+        .iter()
+        .for_each(|title| table.column(title, Align::Right));
+    for t in trials {
+        let mut cells = vec![t.base.clone(), t.cause.clone(), t.variant.name.clone()];
+        match (p50(&t.base), p50(&t.variant.name)) {
+            (Some(before), Some(after)) => {
+                let saved = before - after;
+                let ratio = if saved > 0.0 { number(t.predicted_ms / saved) } else { "–".to_owned() };
+                cells.extend([number(before), number(after), number(t.predicted_ms), number(saved), ratio]);
+            }
+            _ => cells.extend(vec!["–".to_owned(); 5]),
+        }
+        table.row(cells);
+    }
+    format!("\n{}\n{}", style.bold("Advice, predicted and measured (medians of Duration, ms)"), table.render(&style))
+}

@@ -1,0 +1,1 @@
+module.exports = { name: 'from the layer' };
