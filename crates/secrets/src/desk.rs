@@ -280,7 +280,7 @@ impl<W> Desk<W> {
 }
 
 /// AWS's answer before the first invocation.
-const NOT_READY: &str = "not ready to serve traffic, please wait";
+pub const NOT_READY: &str = "not ready to serve traffic, please wait";
 /// AWS's answer to whatever goes wrong behind it.
 pub const UNEXPECTED: &str = "an unexpected error occurred while executing request";
 

@@ -7,7 +7,7 @@ mod listen;
 pub use listen::Listeners;
 
 use crate::clock::now;
-use crate::desk::{Desk, UNEXPECTED, Verdict};
+use crate::desk::{Desk, NOT_READY, Serving, UNEXPECTED, Verdict};
 use crate::error::Error;
 use crate::extension::Turn;
 use crate::log::{Level, Log};
@@ -352,6 +352,9 @@ impl Server {
         }
         if head.has_body {
             return Err(Page::text(413, "a request has no body here"));
+        }
+        if self.desk.serving() == Serving::NotYet && route(head.target) != Ok(Call::Ping) {
+            return Err(Page::text(400, NOT_READY));
         }
         let call = route(head.target).map_err(|refusal| match refusal {
             Refusal::NotFound => Page::text(404, "404 page not found"),

@@ -38,7 +38,10 @@ fn by_default_it_serves_from_the_first_invocation_on() {
     let upstream = values();
     let running = Running::start(&upstream.url, &[("DANKI_SECRETS_READY", "")]);
     running.platform.wait_for_next();
-    assert!(running.get(A).is(400, NOT_READY));
+    for target in [A, "/secretsmanager/get", "/systemsmanager/parameters/get?name=a"] {
+        assert!(running.get(target).is(400, NOT_READY), "{target}");
+    }
+    assert_eq!(running.get("/ping").status, 200);
     assert_eq!(upstream.count(), 0);
     running.platform.invoke();
     running.platform.wait_for_next();
