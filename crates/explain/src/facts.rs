@@ -3,7 +3,7 @@
 
 use danki_model::{ConnId, EnvId, InitializationType};
 use danki_record::{
-    Connection, CpuSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Invocation, Refused, Request, Span,
+    Connection, CpuSeries, CpuWaitSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Invocation, Refused, Request, Span,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -28,6 +28,8 @@ pub struct EnvFacts {
     pub dns: Vec<DnsQuery>,
     /// CPU series, by first sample; samples are in order of time.
     pub cpu: Vec<CpuSeries>,
+    /// Waits for a CPU, by first sample; samples are in order of time.
+    pub cpu_wait: Vec<CpuWaitSeries>,
     /// Init phases that ended, on the caller's path or not.
     pub inits: Vec<Span>,
     /// The variant it belongs to, if that was recorded.
@@ -72,6 +74,7 @@ impl Facts {
             match event {
                 Event::Invocation(invocation) => facts.invocations.push(invocation.clone()),
                 Event::Cpu(series) => facts.add_cpu(series.clone()),
+                Event::CpuWait(series) => facts.add_cpu_wait(series.clone()),
                 Event::Dns(query) => facts.env(query.env).dns.push(query.clone()),
                 Event::Connection(connection) => facts.add_connection(connection),
                 Event::Flight(Flight { conn, span, .. }) => flights.entry(*conn).or_default().push(*span),
@@ -114,6 +117,11 @@ impl Facts {
         self.env(series.env).cpu.push(series);
     }
 
+    fn add_cpu_wait(&mut self, mut series: CpuWaitSeries) {
+        series.samples.sort_by_key(|s| s.at_ns);
+        self.env(series.env).cpu_wait.push(series);
+    }
+
     fn add_connection(&mut self, connection: &Connection) {
         let connection =
             ConnFacts { connection: connection.clone(), flights: Vec::new(), requests: Vec::new() };
@@ -151,6 +159,7 @@ impl EnvFacts {
         }
         self.dns.sort_by_key(|q| (q.span.from_ns, q.span.to_ns));
         self.cpu.sort_by_key(|series| series.samples.first().map(|s| s.at_ns));
+        self.cpu_wait.sort_by_key(|series| series.samples.first().map(|s| s.at_ns));
         self.inits.sort_by_key(|s| s.from_ns);
     }
 

@@ -20,6 +20,7 @@ mod part;
 mod predict;
 mod spans;
 mod variant;
+mod wait;
 mod waterfall;
 
 pub use calls::{Call, Setup};

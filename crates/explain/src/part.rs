@@ -28,13 +28,15 @@ pub enum Part {
     RequestOnWire,
     /// An endpoint worked on a request.
     ServiceTime,
-    /// None of these: sleeping, waiting for something unrecorded, scheduling.
+    /// The runtime was ready to run and had no CPU, though its quota was not used up: this machine woke a CPU or was busy with others.
+    CpuWait,
+    /// None of these: sleeping, waiting for something unrecorded.
     Unattributed,
 }
 
 impl Part {
     /// All parts, in the order in which they are shown.
-    pub const ALL: [Part; 11] = [
+    pub const ALL: [Part; 12] = [
         Part::EnvWait,
         Part::Init,
         Part::Thaw,
@@ -45,6 +47,7 @@ impl Part {
         Part::Tls,
         Part::RequestOnWire,
         Part::ServiceTime,
+        Part::CpuWait,
         Part::Unattributed,
     ];
 
@@ -61,6 +64,7 @@ impl Part {
             Part::Tls => "tls",
             Part::RequestOnWire => "request on the wire",
             Part::ServiceTime => "service time",
+            Part::CpuWait => "cpu wait",
             Part::Unattributed => "unattributed",
         }
     }

@@ -12,7 +12,9 @@
 //! 4. **Service time**, **TLS** (established → handshake done), **TCP connect** (SYN → SYN-ACK), **DNS**,
 //!    **request on the wire** (packets in the link, and request sent → response delivered): in this order, so that
 //!    what an endpoint did is not charged to the wire.
-//! 5. **Unattributed**: the rest.
+//! 5. **CPU wait**: what is left where the runtime was ready to run and did not (see `wait`), at most as long as it waited
+//!    beyond being throttled.
+//! 6. **Unattributed**: the rest.
 //!
 //! The sum is exact by construction: instants are taken out of a set that starts as the whole span.
 //!
@@ -31,6 +33,7 @@ use crate::cpu::{self, Bucket};
 use crate::facts::{EnvFacts, Facts};
 use crate::part::{Part, PartTimes};
 use crate::spans::{Instants, span};
+use crate::wait::{self, Wait};
 use danki_model::RequestId;
 use danki_record::{Invocation, Span};
 use serde::Serialize;
@@ -97,6 +100,7 @@ pub fn waterfall(invocation: &Invocation, facts: &Facts) -> Waterfall {
     cutter.claim_all(&own);
     cutter.claim_cpu(&buckets, &network);
     cutter.claim_all(&network);
+    cutter.claim_waits(&waits_during(env, whole));
     let (segments, mut inclusive) = (cutter.segments(), cutter.inclusive);
     let mut parts = PartTimes::default();
     for s in &segments {
@@ -146,6 +150,14 @@ fn series_during(env: &EnvFacts, whole: Span) -> Vec<Vec<Bucket>> {
         _ => false,
     });
     series.map(cpu::buckets).filter(|buckets| buckets.iter().any(overlaps)).collect()
+}
+
+fn waits_during(env: &EnvFacts, whole: Span) -> Vec<Wait> {
+    let during = env.cpu_wait.iter().filter(|series| match (series.samples.first(), series.samples.last()) {
+        (Some(first), Some(last)) => first.at_ns < whole.to_ns && last.at_ns > whole.from_ns,
+        _ => false,
+    });
+    during.flat_map(wait::waits).collect()
 }
 
 /// Hands out the instants of a span.
@@ -218,6 +230,21 @@ impl Cutter {
         let over = budget.saturating_sub(length(&inside) + length(&before));
         for s in first_of(&self.free.within(b.span), over) {
             self.claim(Part::CpuOn, s);
+        }
+    }
+
+    /// The latest free instants of each window: a wait is booked when it ends.
+    fn claim_waits(&mut self, waits: &[Wait]) {
+        for Wait { window, waited_ns } in waits {
+            let throttled = self.segments.iter().filter(|s| s.part == Part::CpuThrottled);
+            let throttled: u64 = throttled
+                .map(|s| span(s.span.from_ns.max(window.from_ns), s.span.to_ns.min(window.to_ns)).len_ns())
+                .sum();
+            let waited = last_of(&self.free.within(*window), waited_ns.saturating_sub(throttled));
+            self.include(Part::CpuWait, length(&waited));
+            for s in waited {
+                self.claim(Part::CpuWait, s);
+            }
         }
     }
 

@@ -197,6 +197,7 @@ impl Env {
         }
         self.happened(EnvWhat::Ended { reason: reason.to_owned() });
         self.shared.link.detach(self.id);
+        self.shared.sampler.ended(self.id);
         // The session outlives the processes: a runtime whose `/next` broke off would complain in the log.
         let Env { sandbox, session, processes, .. } = self;
         let destroyed = tokio::task::spawn_blocking(move || sandbox.destroy()).await;

@@ -64,8 +64,7 @@ pub(crate) async fn serve(
     let driven = drive.run(created.is_some(), abandoned).await;
     let facts = drive.facts;
     let arrival = drive.arrival;
-    let series = env.shared.sampler.unwatch(sampler_env);
-    env.shared.recorder.record(Event::Cpu(series));
+    env.shared.sampler.unwatch(sampler_env, &env.shared.recorder);
     driven?;
     let invocation = facts.invocation(env, &arrival);
     env.shared.recorder.record(Event::Invocation(invocation.clone()));
@@ -87,8 +86,7 @@ pub(crate) async fn prepare(
     drive.ahead = true;
     let driven = drive.run(true, abandoned).await;
     let (failure, init_ms) = (drive.init_failure, drive.facts.init_ms);
-    let series = env.shared.sampler.unwatch(env.id);
-    env.shared.recorder.record(Event::Cpu(series));
+    env.shared.sampler.unwatch(env.id, &env.shared.recorder);
     driven?;
     env.init_untold_ms = init_ms;
     Ok(failure)

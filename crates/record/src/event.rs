@@ -18,6 +18,8 @@ pub enum Event {
     Refused(Refused),
     /// CPU accounting of an env during one invocation or init (written by `host`).
     Cpu(CpuSeries),
+    /// How long an env's runtime was ready to run and did not, during one invocation or init (written by `host`).
+    CpuWait(CpuWaitSeries),
     /// One DNS query answered beside the env (written by `region`).
     Dns(DnsQuery),
     /// One TCP connection, written when it ends or when the run ends (written by `link`).
@@ -227,6 +229,24 @@ pub struct CpuSample {
     pub usage_ns: u64,
     /// Time throttled, ns, booked by the kernel when a throttle *ends*, summed over CPUs.
     pub throttled_ns: u64,
+}
+
+/// Samples of how long the first thread of an env's runtime was ready to run and did not.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct CpuWaitSeries {
+    /// Which env.
+    pub env: EnvId,
+    /// In order of time.
+    pub samples: Vec<CpuWaitSample>,
+}
+
+/// A cumulative counter at one time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CpuWaitSample {
+    /// When it was read.
+    pub at_ns: u64,
+    /// Time ready and not running, ns, booked by the kernel when a wait *ends*. Throttled time is part of it.
+    pub waited_ns: u64,
 }
 
 /// One DNS query.

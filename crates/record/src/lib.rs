@@ -15,7 +15,7 @@ mod recorder;
 mod summary;
 
 pub use event::{
-    ClosedBy, Connection, CpuSample, CpuSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Idle, Invocation,
+    ClosedBy, Connection, CpuSample, CpuSeries, CpuWaitSample, CpuWaitSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Idle, Invocation,
     LogLine, Refused, Request, SegmentDocument, Span, Start, Status, Tls, TraceHeader,
 };
 pub use finding::{Change, Confidence, Evidence, Finding, Level, Remedy};

@@ -74,6 +74,7 @@ impl Env {
         let process: ProcessPlan = plan::process(&self.shared, &self.function, self.id, self.initialization);
         let spawned = block_in_place(|| self.sandbox.spawn(&process))?;
         let capture = Capture::start(self.log.clone(), spawned.stdout, spawned.stderr)?;
+        self.shared.sampler.runtime(self.id, spawned.pid);
         self.processes.runtime = Some(Process { inner_pid: spawned.inner_pid, capture });
         self.happened(EnvWhat::Started);
         Ok(())
