@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help build demo test functions prepare bench race soak deny clean
+.PHONY: help build demo test functions prepare bench race soak deny clean secrets-layer
 
 DANKI := target/release/danki
 PIP := target/venv/bin/pip
@@ -49,6 +49,12 @@ functions/%/.deps/installed: functions/%/requirements.txt | $(PIP)
 
 $(PIP):
 	python3 -m venv target/venv
+
+# danki-secrets as a layer, for experiments/secrets-danki.toml: a static binary under the name of AWS's extension.
+SECRETS_LAYER := functions/secrets-extension-python/.deps/danki-secrets
+secrets-layer: functions/secrets-extension-python/.deps/installed
+	cargo build --locked --profile layer --target x86_64-unknown-linux-musl --package danki-secrets
+	install -D target/x86_64-unknown-linux-musl/layer/danki-secrets $(SECRETS_LAYER)/extensions/AWSParametersAndSecretsLambdaExtension
 
 bench: build functions
 	cargo bench --locked --workspace --bench '*'

@@ -69,6 +69,7 @@ const STAGES: &[Stage] = &[
         &["cargo", "test", "--locked", "--release", "--workspace", "--no-fail-fast", "--", "--show-output"],
     ),
     stage("conformance", 10, Count::Closing, &["conformance/run"]),
+    stage("conformance-region", 10, Count::Closing, &["conformance/region/run"]),
     quick("keepalive-node", &[DANKI, "bench", "experiments/keepalive-node.toml", "--quick"]),
     quick("client-reuse-python", &[DANKI, "bench", "experiments/client-reuse-python.toml", "--quick"]),
     quick("handshakes-python", &[DANKI, "bench", "experiments/handshakes-python.toml", "--quick"]),
