@@ -36,6 +36,7 @@ export async function unpack(text: string): Promise<Page> {
 
 export function prepare(page: Page): Run {
   const { invocations, calls, connections } = page;
+  PART_VARS.splice(0, PART_VARS.length, ...page.parts.map((name) => COLORS[name] ?? '--rest'));
   const dispatched = running(invocations.dispatched_delta);
   const syn = running(connections.syn_delta);
   const callsOf = new Map<number, number[]>();
@@ -68,10 +69,14 @@ function chunkMax(values: number[]): number[] {
 export const STARTS = ['cold', 'warm', 'suppressed'];
 export const CLOSED_BY = ['open', 'client', 'endpoint', 'client (reset)', 'endpoint (reset)'];
 
-/** Colours of parts, as browsers' developer tools have them; order of `Page.parts`. */
-export const PART_VARS = [
-  '--wait', '--init', '--thaw', '--cpu', '--throttled', '--dns', '--tcp', '--tls', '--wire', '--service', '--rest',
-];
+/** Colours of parts, as browsers' developer tools have them. */
+const COLORS: Record<string, string> = {
+  'env wait': '--wait', init: '--init', thaw: '--thaw', 'cpu on': '--cpu', 'cpu throttled': '--throttled', dns: '--dns', 'tcp connect': '--tcp',
+  tls: '--tls', 'request on the wire': '--wire', 'service time': '--service', 'cpu wait': '--machine', unattributed: '--rest',
+};
+
+/** Colour variables in the order of `Page.parts`; filled when the page is read. */
+export const PART_VARS: string[] = [];
 
 export const VARIANT_VARS = ['--v0', '--v1', '--v2', '--v3', '--v4', '--v5', '--v6', '--v7'];
 export const variantVar = (n: number): string => VARIANT_VARS[((n % 8) + 8) % 8];

@@ -3,7 +3,8 @@
 
 use danki_model::{ConnId, EnvId, InitializationType};
 use danki_record::{
-    Connection, CpuSeries, CpuWaitSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Invocation, Refused, Request, Span,
+    Connection, CpuSeries, CpuWaitSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Invocation, Refused,
+    Request, Span,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
@@ -55,6 +56,13 @@ impl ConnFacts {
     /// Last instant at which it is known to have existed.
     pub(crate) fn end_ns(&self) -> u64 {
         self.connection.closed_ns.unwrap_or(u64::MAX)
+    }
+
+    /// When it was last of use: its last answer, else its opening. The last byte is later: TLS says goodbye (close_notify) right
+    /// before the FIN, and a frozen env gets both when it is thawed.
+    pub(crate) fn used_until_ns(&self) -> u64 {
+        let opened = self.connection.established_ns.unwrap_or(self.connection.syn_ns);
+        self.requests.iter().map(|r| r.service_time.to_ns).max().unwrap_or(opened)
     }
 
     /// One-way delay, from its own handshake; 0 when it was never established.

@@ -72,6 +72,7 @@ pub(crate) struct Look<'a> {
 type Search = fn(&Look<'_>) -> Vec<Finding>;
 
 const SEARCHES: &[Search] = &[
+    machine::waited,
     errors::find,
     memory::find,
     refused::find,

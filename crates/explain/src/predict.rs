@@ -42,7 +42,8 @@ fn replay(w: &Waterfall, quota_ns: u64, offset_ns: u64) -> Predicted {
     let mut clock = Clock { now: offset_ns, left: quota_ns, quota_ns, throttled: 0 };
     for s in &w.segments {
         match s.part {
-            Part::EnvWait | Part::Init | Part::Thaw | Part::CpuThrottled => {}
+            // What the quota, the platform or this machine took is not the function's.
+            Part::EnvWait | Part::Init | Part::Thaw | Part::CpuThrottled | Part::CpuWait => {}
             Part::CpuOn => clock.run(s.span.len_ns()),
             _ => clock.wait(s.span.len_ns()),
         }

@@ -65,7 +65,7 @@ exports.faults = async () => {
   for (let n = 0; n < 4; n++) if ((await get(KEPT)) === 200) return;
   throw new Error('no answer');
 };
-exports.throttled = () => burn(REMOVED ? 0 : 25);
+exports.throttled = () => burn(REMOVED ? 0 : 40);
 exports.wait = () => sleep(10);
 exports.echo = async (event) => event;
 

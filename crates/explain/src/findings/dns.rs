@@ -1,4 +1,4 @@
-//! DNS asked about every call: nothing keeps the answer.
+//! DNS asked about every call although no connection is opened for it. Questions for a new connection are part of its set-up.
 
 use super::{Cause, Finding, Look};
 use crate::Part;
@@ -29,26 +29,31 @@ pub(super) fn find(look: &Look<'_>) -> Vec<Finding> {
             examples.push(&i.request_id);
         }
     }
-    if calls < ENOUGH_CALLS || (asked as f64) < NEARLY_EACH * calls as f64 {
+    let opened = look.variant.calls().filter(|c| c.is_new()).count();
+    let beside = asked.saturating_sub(opened);
+    if calls < ENOUGH_CALLS
+        || (beside as f64) < NEARLY_EACH * (calls - opened) as f64
+        || beside < ENOUGH_CALLS
+    {
         return Vec::new();
     }
     let each = median(ms).unwrap_or(0.0);
     let per_invocation = asked as f64 / look.n().max(1) as f64;
     let text = format!(
-        "{asked} DNS questions for {calls} calls, {each:.2} ms each (median): nothing keeps the answer from one call to \
-         the next."
+        "{asked} DNS questions for {calls} calls, only {opened} of which opened a connection; {each:.2} ms each (median): \
+         the name is looked up again for nothing."
     );
     let saving = each * per_invocation;
-    let finding = look
-        .finding(Cause::DnsPerCall, text)
-        .with("dns_questions", asked as f64, "1")
-        .with("calls", calls as f64, "1")
-        .with("dns_median", each, "ms")
-        .share(look.variant.share(Part::Dns))
-        .examples(examples)
-        .remedy(look.saving(
-            "Keep the connection (no name is asked for then), or cache the lookup in the client.",
-            Some(saving),
-        ));
+    let finding =
+        look.finding(Cause::DnsPerCall, text)
+            .with("dns_questions", asked as f64, "1")
+            .with("calls", calls as f64, "1")
+            .with("dns_median", each, "ms")
+            .share(look.variant.share(Part::Dns))
+            .examples(examples)
+            .remedy(look.saving(
+                "Look the name up only when a connection is opened, or cache the answer.",
+                Some(saving),
+            ));
     vec![finding]
 }

@@ -7,7 +7,7 @@ use danki_model::{EnvId, RequestId};
 use danki_record::{ClosedBy, Invocation, Span};
 use std::collections::BTreeSet;
 
-/// A connection counts as closed while idle when it had been without payload for this long. Shorter ones are ends of
+/// A connection counts as closed while idle when it had been without a request for this long. Shorter ones are ends of
 /// exchanges ("Connection: close").
 const IDLE_NS: u64 = 1_000_000_000;
 
@@ -37,16 +37,14 @@ pub(super) fn find(look: &Look<'_>) -> Vec<Finding> {
 fn closed<'a>(look: &Look<'_>, env: EnvId, conn: &'a ConnFacts) -> Option<Closed<'a>> {
     let by_endpoint = matches!(conn.connection.closed_by, Some(ClosedBy::Server | ClosedBy::ServerReset));
     let closed_ns = conn.connection.closed_ns.filter(|_| by_endpoint)?;
-    // A stale use sends bytes after the end; the idle time that counts came before it.
-    let stale = conn.connection.idle.last().filter(|p| p.to_ns > closed_ns).map(|p| p.from_ns);
-    let last_byte = stale.or(conn.connection.last_byte_ns).or(conn.connection.established_ns)?;
-    let idle_ns = closed_ns.saturating_sub(last_byte);
+    let last_use = conn.used_until_ns();
+    let idle_ns = closed_ns.saturating_sub(last_use);
     if idle_ns < IDLE_NS {
         return None;
     }
     let of_env = || look.variant.invocations.iter().map(|(i, _)| i).filter(move |i| i.env == env);
     let met = of_env().any(|i| i.finished_ns > closed_ns);
-    let unused = of_env().all(|i| i.delivered_ns.unwrap_or(i.dispatched_ns) > last_byte);
+    let unused = of_env().all(|i| i.delivered_ns.unwrap_or(i.dispatched_ns) > last_use);
     let inside = |s: &Span| (s.from_ns..s.to_ns).contains(&conn.connection.syn_ns);
     let in_init = look.facts.of_env(env).is_some_and(|e| e.inits.iter().any(inside));
     met.then_some(Closed { env, conn, idle_ns, in_init, unused })

@@ -6,9 +6,9 @@ use crate::cpu::buckets;
 use crate::variant::median;
 use danki_record::{Confidence, Span, Start};
 
-/// CPU time in init above which it is called heavy, ms: a bare Node or Python runtime needs 30 to 60, a function that
-/// imports one slim SDK client about 100.
-const HEAVY_CPU_MS: f64 = 150.0;
+/// CPU time in init above which it is called heavy, ms: bare Node and Python take 75 to 180 on a busy machine
+/// (`explain-corpus`).
+const HEAVY_CPU_MS: f64 = 300.0;
 
 pub(super) fn find(look: &Look<'_>) -> Vec<Finding> {
     heavy(look).into_iter().chain(repeated(look)).collect()

@@ -11,7 +11,7 @@ use danki_model::RequestId;
 use danki_record::{Change, ClosedBy, Confidence, Invocation, Remedy};
 use std::collections::BTreeMap;
 
-/// A connection that ends this soon after its last byte was used up, not idle.
+/// A connection that ends this soon after its last answer was used up, not idle.
 const USED_UP_NS: u64 = 1_000_000_000;
 /// "Most" of the calls that could have used an earlier connection, and how many they must be.
 const MOST: f64 = 0.5;
@@ -93,10 +93,9 @@ fn reason(c: &ConnFacts, opened_ns: u64) -> Why {
         (r.received.from_ns.saturating_sub(c.one_way_ns())..=done).contains(&opened_ns)
     };
     let ended = c.connection.closed_ns.filter(|ns| *ns <= opened_ns);
-    let last_byte = c.connection.last_byte_ns.unwrap_or(c.connection.syn_ns);
     match (ended, c.connection.closed_by) {
         (Some(ns), Some(by)) => {
-            let at_once = ns.saturating_sub(last_byte) < USED_UP_NS;
+            let at_once = ns.saturating_sub(c.used_until_ns()) < USED_UP_NS;
             match by {
                 ClosedBy::Server | ClosedBy::ServerReset if at_once => Why::KeepAliveOff,
                 ClosedBy::Server | ClosedBy::ServerReset => Why::Unavoidable,
