@@ -5,8 +5,9 @@
 //! of them busy its interval grows, so that it never takes more than a tenth of a core.
 
 use danki_model::EnvId;
-use danki_record::{CpuSample, CpuSeries};
-use danki_sys::{EnvCgroup, clock};
+use danki_record::{CpuSample, CpuSeries, CpuWaitSample, CpuWaitSeries, Event, Recorder};
+use danki_sys::{EnvCgroup, RunQueue, clock};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -14,8 +15,8 @@ use std::time::Duration;
 /// Samples kept per invocation; after that only its end is added. 64 Ki changes are a minute at 1 ms.
 const SAMPLES_MAX: usize = 65_536;
 
-/// Reading one env's counters takes about this long (measured: two `pread`s of small cgroup files).
-const COST_PER_ENV: Duration = Duration::from_micros(10);
+/// Reading one env's counters takes about this long (three `pread`s of small files of the kernel).
+const COST_PER_ENV: Duration = Duration::from_micros(12);
 
 /// The sampling thread; ends when dropped.
 pub struct Sampler {
@@ -30,6 +31,8 @@ struct Shared {
 #[derive(Default)]
 struct State {
     watched: Vec<Watched>,
+    /// The first thread of each env's runtime.
+    runtimes: BTreeMap<EnvId, Arc<RunQueue>>,
     stopping: bool,
 }
 
@@ -37,6 +40,8 @@ struct Watched {
     env: EnvId,
     cgroup: EnvCgroup,
     samples: Vec<CpuSample>,
+    runtime: Option<Arc<RunQueue>>,
+    waits: Vec<CpuWaitSample>,
 }
 
 impl Sampler {
@@ -53,26 +58,52 @@ impl Sampler {
         Sampler { shared, thread }
     }
 
-    /// Begins to watch an env and returns its counters now.
-    pub fn watch(&self, env: EnvId, cgroup: &EnvCgroup) -> CpuSample {
+    /// The runtime of an env has been started, as this process; its earlier one is no more.
+    pub fn runtime(&self, env: EnvId, pid: i32) {
+        let runtime = RunQueue::of_process(pid).map(Arc::new);
+        let mut state = self.shared.lock();
+        for watched in state.watched.iter_mut().filter(|watched| watched.env == env) {
+            watched.runtime.clone_from(&runtime);
+        }
+        match runtime {
+            Some(runtime) => state.runtimes.insert(env, runtime),
+            None => state.runtimes.remove(&env),
+        };
+    }
+
+    /// The env is no more.
+    pub fn ended(&self, env: EnvId) {
+        self.shared.lock().runtimes.remove(&env);
+    }
+
+    /// Begins to watch an env.
+    pub fn watch(&self, env: EnvId, cgroup: &EnvCgroup) {
         let first = read(cgroup);
-        let watched = Watched { env, cgroup: cgroup.clone(), samples: vec![first] };
-        self.shared.lock().watched.push(watched);
+        let mut state = self.shared.lock();
+        let runtime = state.runtimes.get(&env).cloned();
+        let (samples, waits) = (vec![first], Vec::new());
+        let mut watched = Watched { env, cgroup: cgroup.clone(), samples, runtime, waits };
+        watched.sample_wait();
+        state.watched.push(watched);
+        drop(state);
         if let Some(thread) = &self.thread {
             thread.thread().unpark();
         }
-        first
     }
 
-    /// Ends watching; the last sample is of now.
-    pub fn unwatch(&self, env: EnvId) -> CpuSeries {
+    /// Ends watching and records what was seen; the last samples are of now.
+    pub fn unwatch(&self, env: EnvId, recorder: &Recorder) {
         let mut state = self.shared.lock();
         let at =
             state.watched.iter().position(|w| w.env == env).expect("an env is unwatched once, after watch");
         let mut watched = state.watched.swap_remove(at);
         drop(state);
         watched.samples.push(read(&watched.cgroup));
-        CpuSeries { env, samples: watched.samples }
+        watched.sample_wait();
+        recorder.record(Event::Cpu(CpuSeries { env, samples: watched.samples }));
+        if !watched.waits.is_empty() {
+            recorder.record(Event::CpuWait(CpuWaitSeries { env, samples: watched.waits }));
+        }
     }
 }
 
@@ -98,6 +129,7 @@ impl Shared {
                 return;
             }
             state.watched.iter_mut().for_each(Watched::sample);
+            state.watched.iter_mut().for_each(Watched::sample_wait);
             let watched = state.watched.len();
             drop(state);
             match u32::try_from(watched) {
@@ -124,6 +156,21 @@ impl Watched {
             return;
         }
         self.samples.push(now);
+    }
+}
+
+impl Watched {
+    /// As [`Watched::sample`], for the runtime's wait. A runtime started anew starts a series within the series, from 0.
+    fn sample_wait(&mut self) {
+        let Some(waited_ns) = self.runtime.as_ref().and_then(|runtime| runtime.waited_ns()) else { return };
+        let now = CpuWaitSample { at_ns: clock::monotonic_ns(), waited_ns };
+        match self.waits.as_mut_slice() {
+            [.., before, last] if before.waited_ns == waited_ns && last.waited_ns == waited_ns => {
+                last.at_ns = now.at_ns;
+            }
+            waits if waits.len() < SAMPLES_MAX => self.waits.push(now),
+            _ => {}
+        }
     }
 }
 
