@@ -40,6 +40,11 @@ pub enum Command {
     Validate(Validate),
     /// Show a run's traces: a table of all, or one as a tree.
     Trace(Trace),
+    /// Lambda layers from this source tree.
+    #[command(subcommand)]
+    Layer(Layer),
+    /// Pool connections to MySQL or PostgreSQL, as RDS Proxy does or better. Ends with Ctrl-C; SIGHUP reads the file again.
+    DbProxy(DbProxy),
     /// Remove what dead runs left behind.
     Clean,
     /// Print a completion script.
@@ -47,6 +52,53 @@ pub enum Command {
         /// For which shell.
         shell: Shell,
     },
+}
+
+#[derive(Debug, clap::Args)]
+pub struct DbProxy {
+    /// What to listen on, which database, which accounts: see docs/db-proxy.md.
+    #[arg(long, value_name = "FILE")]
+    pub config: PathBuf,
+    /// Log every connection, not only what needs attention.
+    #[arg(long)]
+    pub verbose: bool,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Layer {
+    /// Build danki-secrets, which takes the place of the AWS Parameters and Secrets Lambda Extension.
+    Build(LayerBuild),
+}
+
+#[derive(Debug, clap::Args)]
+pub struct LayerBuild {
+    /// For functions of this architecture.
+    #[arg(long, value_enum, default_value_t = Arch::X86_64)]
+    pub arch: Arch,
+    /// Where the zip goes, and the same as a directory [default: target/layers of the source tree].
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+}
+
+/// Architectures of Lambda functions.
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+pub enum Arch {
+    /// Intel and AMD.
+    #[value(name = "x86_64")]
+    X86_64,
+    /// Graviton, which Lambda calls arm64.
+    #[value(alias = "arm64")]
+    Aarch64,
+}
+
+impl Arch {
+    /// As Rust names it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Arch::X86_64 => "x86_64",
+            Arch::Aarch64 => "aarch64",
+        }
+    }
 }
 
 #[derive(Debug, clap::Args)]

@@ -15,7 +15,7 @@ mod progress;
 mod session;
 mod terminal;
 
-use args::{Args, Command};
+use args::{Args, Command, Layer};
 use clap::Parser;
 use std::process::ExitCode;
 
@@ -31,6 +31,8 @@ fn main() -> ExitCode {
         Command::Calibrate(calibrate) => commands::calibrate(&calibrate),
         Command::Validate(validate) => commands::validate(&validate),
         Command::Trace(trace) => commands::trace(&trace),
+        Command::Layer(Layer::Build(build)) => commands::build_layer(&build),
+        Command::DbProxy(proxy) => commands::db_proxy(&proxy),
         Command::Clean => commands::clean(),
         Command::Completions { shell } => commands::completions(shell),
     };

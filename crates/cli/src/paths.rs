@@ -24,6 +24,13 @@ pub fn experiment_dirs() -> Vec<PathBuf> {
     std::iter::once(PathBuf::from("experiments")).chain(beside).filter(|dir| dir.is_dir()).collect()
 }
 
+/// The root of danki's source tree: of the working directory, or of where this executable was built.
+pub fn source_tree() -> Option<PathBuf> {
+    let (dir, exe) = (env::current_dir().ok(), env::current_exe().ok());
+    let candidates = dir.iter().chain(&exe).flat_map(|path| path.ancestors());
+    candidates.map(Path::to_path_buf).find(|path| path.join("crates/secrets/Cargo.toml").is_file())
+}
+
 /// The file of an experiment that ships with danki.
 pub fn experiment(name: &Path) -> Option<PathBuf> {
     let file = name.with_extension("toml");
