@@ -41,6 +41,9 @@ const fn quick(name: &'static str, command: &'static [&'static str]) -> Stage {
 /// cargo-fuzz needs a nightly compiler; both are the developer's to install (`make soak` does).
 const FUZZ: &[&str] = &["cargo", "+nightly", "fuzz", "--version"];
 
+/// Shares of CPU to a few per cent can be measured on a quiet machine only.
+const QUIET: &[&str] = &["xtask/quiet"];
+
 /// Everything uses the release profile: tests that measure need it, and dependencies compile once.
 const STAGES: &[Stage] = &[
     stage("fmt", 2, Count::One, &["cargo", "fmt", "--all", "--check", "--", "--files-with-diff"]),
@@ -74,8 +77,8 @@ const STAGES: &[Stage] = &[
     quick("client-reuse-python", &[DANKI, "bench", "experiments/client-reuse-python.toml", "--quick"]),
     quick("handshakes-python", &[DANKI, "bench", "experiments/handshakes-python.toml", "--quick"]),
     quick("idle-cutoff", &[DANKI, "bench", "experiments/idle-cutoff.toml", "--time-scale", "10", "--quick"]),
-    // throttle-lattice and memory-sizes measure shares to a few per cent, which a machine shared with others cannot promise at any
-    // moment: `make bench` runs them in full (`danki validate`).
+    // T1's shares, means and histograms, where nobody else is at work; T2 too in `make bench` (`danki validate`).
+    optional("validate-t1", 5, QUIET, &[DANKI, "validate", "--only", "t1", "--quick"]),
     // Last: it fails if anything above left a process, cgroup, mount or TUN behind.
     stage("doctor", 1, Count::One, &[DANKI, "doctor"]),
     optional("fuzz", 15, FUZZ, &["fuzz/run", "10"]),
