@@ -63,11 +63,14 @@ fn a_machine_without_the_interpreter_says_so() {
     if !can_run("a missing interpreter") {
         return;
     }
-    let output = danki().arg("run").arg(functions().join("echo-node")).env("PATH", "/nonexistent").output();
-    let output = output.expect("danki starts");
-    let stderr = String::from_utf8_lossy(&output.stderr);
-    assert_eq!(output.status.code(), Some(3), "{stderr}");
-    assert!(stderr.contains("no node found in /nonexistent") && stderr.contains("hint: "), "{stderr}");
+    for (function, interpreter) in [("echo-node", "node"), ("hello-python", "python3")] {
+        let output = danki().arg("run").arg(functions().join(function)).env("PATH", "/nonexistent").output();
+        let output = output.expect("danki starts");
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(3), "{stderr}");
+        let told = stderr.contains(&format!("no {interpreter} found in /nonexistent"));
+        assert!(told && stderr.contains("hint: "), "{stderr}");
+    }
 }
 
 /// An experiment of two variants of a function that needs no packages.
