@@ -26,7 +26,13 @@ pub(crate) enum Got {
 
 impl Conduit {
     pub fn new(fd: OwnedFd) -> Self {
-        Self { fd, tls: None, unsent: Vec::new(), sent: 0, interest: rustix::event::epoll::EventFlags::empty() }
+        Self {
+            fd,
+            tls: None,
+            unsent: Vec::new(),
+            sent: 0,
+            interest: rustix::event::epoll::EventFlags::empty(),
+        }
     }
 
     pub fn fd(&self) -> BorrowedFd<'_> {
@@ -89,7 +95,8 @@ impl Conduit {
     /// Whether decrypted bytes wait.
     pub fn has_more(&mut self) -> bool {
         self.tls.as_mut().is_some_and(|tls| {
-            let readable = tls.process_new_packets().map(|state| state.plaintext_bytes_to_read()).unwrap_or(0);
+            let readable =
+                tls.process_new_packets().map(|state| state.plaintext_bytes_to_read()).unwrap_or(0);
             readable > 0
         })
     }

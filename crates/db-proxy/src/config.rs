@@ -236,7 +236,11 @@ impl Config {
             return wrong("max_idle_connections_percent", idle.to_string(), "0 to max_connections_percent");
         }
         if !(0.0..=300.0).contains(&pool.connection_borrow_timeout) {
-            return wrong("connection_borrow_timeout", pool.connection_borrow_timeout.to_string(), "0 to 300 s");
+            return wrong(
+                "connection_borrow_timeout",
+                pool.connection_borrow_timeout.to_string(),
+                "0 to 300 s",
+            );
         }
         if !(1..=28_800).contains(&pool.idle_client_timeout) {
             return wrong("idle_client_timeout", pool.idle_client_timeout.to_string(), "1 to 28800 s");

@@ -28,7 +28,10 @@ impl Event<'_> {
     /// The level that RDS Proxy logs it at.
     pub const fn level(&self) -> &'static str {
         match self {
-            Self::Pinned { .. } | Self::BorrowTimedOut { .. } | Self::Unhealthy { .. } | Self::Failed { .. } => "WARN",
+            Self::Pinned { .. }
+            | Self::BorrowTimedOut { .. }
+            | Self::Unhealthy { .. }
+            | Self::Failed { .. } => "WARN",
             _ => "INFO",
         }
     }
@@ -52,11 +55,15 @@ impl fmt::Display for Event<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Listening { .. } => write!(out, "The proxy accepts connections."),
-            Self::ClientConnected { client } => write!(out, "[clientConnection={client}] A new client connected."),
+            Self::ClientConnected { client } => {
+                write!(out, "[clientConnection={client}] A new client connected.")
+            }
             Self::ClientClosed { client, why } => {
                 write!(out, "[clientConnection={client}] The client connection closed. Reason: {why}.")
             }
-            Self::ServerOpened { server } => write!(out, "[dbConnection={server}] A database connection was opened."),
+            Self::ServerOpened { server } => {
+                write!(out, "[dbConnection={server}] A database connection was opened.")
+            }
             Self::ServerClosed { server, why } => {
                 write!(out, "[dbConnection={server}] The database connection closed. Reason: {why}.")
             }

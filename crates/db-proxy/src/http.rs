@@ -35,7 +35,8 @@ impl Server {
                 }
             }
         };
-        let thread = std::thread::Builder::new().name("metrics".into()).spawn(serve).map_err(system("a thread"))?;
+        let thread =
+            std::thread::Builder::new().name("metrics".into()).spawn(serve).map_err(system("a thread"))?;
         Ok(Self { address, stop, thread: Some(thread) })
     }
 

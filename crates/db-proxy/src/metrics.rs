@@ -82,5 +82,6 @@ metrics! {
 }
 
 fn line(out: &mut String, name: &str, kind: &str, help: &str, proxy: &str, value: u64) {
-    let _infallible = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name}{{ProxyName={proxy:?}}} {value}");
+    let _infallible =
+        writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}\n{name}{{ProxyName={proxy:?}}} {value}");
 }

@@ -60,7 +60,14 @@ pub(crate) trait Protocol: Sized {
     /// Which connections serve this client, and the state that it wants.
     fn wish(&mut self, client: &Self::Client, client_tls: bool) -> Option<(Key, u64)>;
     /// The client has this connection now.
-    fn attach(&mut self, facts: Facts, client: &mut Self::Client, server: &mut Self::Server, untouched: bool, turn: &mut Turn);
+    fn attach(
+        &mut self,
+        facts: Facts,
+        client: &mut Self::Client,
+        server: &mut Self::Server,
+        untouched: bool,
+        turn: &mut Turn,
+    );
     /// The client gets none.
     fn refuse(&mut self, client: &mut Self::Client, refusal: Refusal, turn: &mut Turn);
     /// Last words to a client.

@@ -33,8 +33,11 @@ pub fn start(config: Config, sink: Sink) -> Result<Running, Error> {
     let system = |what| move |error: std::io::Error| Error::System { what, error };
     let address = listener.local_addr().map_err(system("the listener's address"))?;
     listener.set_nonblocking(true).map_err(system("the listener's mode"))?;
-    let wake = rustix::event::eventfd(0, rustix::event::EventfdFlags::NONBLOCK | rustix::event::EventfdFlags::CLOEXEC)
-        .map_err(|error| Error::System { what: "eventfd", error: error.into() })?;
+    let wake = rustix::event::eventfd(
+        0,
+        rustix::event::EventfdFlags::NONBLOCK | rustix::event::EventfdFlags::CLOEXEC,
+    )
+    .map_err(|error| Error::System { what: "eventfd", error: error.into() })?;
     let wake = Arc::new(wake);
     let metrics = Arc::new(Metrics::default());
     let (orders, receiver) = channel();

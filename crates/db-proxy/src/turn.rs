@@ -63,7 +63,8 @@ pub(crate) struct Turn {
 
 impl Turn {
     pub fn clear(&mut self) {
-        let (mut to_client, mut to_server) = (std::mem::take(&mut self.to_client), std::mem::take(&mut self.to_server));
+        let (mut to_client, mut to_server) =
+            (std::mem::take(&mut self.to_client), std::mem::take(&mut self.to_server));
         to_client.clear();
         to_server.clear();
         *self = Self { to_client, to_server, ..Self::default() };

@@ -50,7 +50,8 @@ fn verify(token: &str, expected: &Token<'_>) -> Option<()> {
     pairs.sort_unstable();
     let nothing = hex(digest(&SHA256, b"").as_ref());
     let request = format!("GET\n/\n{}\nhost:{host}\n\nhost\n{nothing}", pairs.join("&"));
-    let text = format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{}", hex(digest(&SHA256, request.as_bytes()).as_ref()));
+    let text =
+        format!("AWS4-HMAC-SHA256\n{date}\n{scope}\n{}", hex(digest(&SHA256, request.as_bytes()).as_ref()));
     let mut key = format!("AWS4{}", expected.secret_access_key).into_bytes();
     for part in [day, expected.region, "rds-db", "aws4_request", &text] {
         key = sign(&Key::new(HMAC_SHA256, &key), part.as_bytes()).as_ref().to_vec();
@@ -82,7 +83,11 @@ fn seconds(date: &str) -> Option<i64> {
     let number = |from: usize, to: usize| date.get(from..to)?.parse::<i64>().ok();
     let (year, month, day) = (number(0, 4)?, number(4, 6)?, number(6, 8)?);
     let (hour, minute, second) = (number(9, 11)?, number(11, 13)?, number(13, 15)?);
-    if date.len() != 16 || !(1970..10_000).contains(&year) || !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+    if date.len() != 16
+        || !(1970..10_000).contains(&year)
+        || !(1..=12).contains(&month)
+        || !(1..=31).contains(&day)
+    {
         return None;
     }
     // Days since 1970-03-01, years beginning in March (Hinnant's days_from_civil).

@@ -1,4 +1,5 @@
-//! SCRAM-SHA-256, the server's end (RFC 5802, 7677). 4096 iterations, as RDS Proxy has.
+//! SCRAM-SHA-256 (RFC 5802, 7677), both ends. As server 4096 iterations, as RDS Proxy has. Passwords are taken as they are: SASLprep
+//! changes none that is ASCII.
 
 use ring::digest::{SHA256, digest};
 use ring::hmac::{HMAC_SHA256, Key, sign};
@@ -43,7 +44,8 @@ impl ScramServer {
         let client_key = hmac(&self.salted, b"Client Key");
         let stored_key = digest(&SHA256, client_key.as_ref());
         let signature = hmac(stored_key.as_ref(), message.as_bytes());
-        let expected: Vec<u8> = client_key.as_ref().iter().zip(signature.as_ref()).map(|(key, mask)| key ^ mask).collect();
+        let expected: Vec<u8> =
+            client_key.as_ref().iter().zip(signature.as_ref()).map(|(key, mask)| key ^ mask).collect();
         if !super::same(base64(&expected).as_bytes(), proof.as_bytes()) {
             return None;
         }
@@ -52,11 +54,82 @@ impl ScramServer {
     }
 }
 
+/// One login at the database.
+#[derive(Debug)]
+pub(crate) struct ScramClient {
+    password: String,
+    first_bare: String,
+    /// What the server has to prove in the end.
+    server_signature: Option<String>,
+}
+
+impl ScramClient {
+    /// The state, and the first message.
+    pub fn start(password: &str) -> (Self, String) {
+        let first_bare = format!("n=,r={}", base64(&super::random::<18>()));
+        let first = format!("n,,{first_bare}");
+        (Self { password: password.to_owned(), first_bare, server_signature: None }, first)
+    }
+
+    /// Takes the server's first message; returns the last one. None: malformed, or an answer to something else.
+    pub fn answer(&mut self, server_first: &str) -> Option<String> {
+        let part = |prefix: &str| server_first.split(',').find_map(|part| part.strip_prefix(prefix));
+        let (nonce, salt) = (part("r=")?, unbase64(part("s=")?)?);
+        let iterations: NonZeroU32 = part("i=")?.parse().ok()?;
+        let own_nonce = self.first_bare.split_once("r=")?.1;
+        // A server that asks for more wants the proxy to burn CPU.
+        if !nonce.starts_with(own_nonce) || nonce.len() == own_nonce.len() || iterations.get() > 1_000_000 {
+            return None;
+        }
+        let mut salted = [0; 32];
+        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, &salt, self.password.as_bytes(), &mut salted);
+        let without_proof = format!("c=biws,r={nonce}");
+        let message = format!("{},{server_first},{without_proof}", self.first_bare);
+        let hmac = |key: &[u8], data: &[u8]| sign(&Key::new(HMAC_SHA256, key), data);
+        let client_key = hmac(&salted, b"Client Key");
+        let signature = hmac(digest(&SHA256, client_key.as_ref()).as_ref(), message.as_bytes());
+        let proof: Vec<u8> =
+            client_key.as_ref().iter().zip(signature.as_ref()).map(|(key, mask)| key ^ mask).collect();
+        let server_key = hmac(&salted, b"Server Key");
+        self.server_signature = Some(base64(hmac(server_key.as_ref(), message.as_bytes()).as_ref()));
+        Some(format!("{without_proof},p={}", base64(&proof)))
+    }
+
+    /// Whether the server knows the password too.
+    pub fn finish(&self, server_final: &str) -> bool {
+        let given = server_final.strip_prefix("v=").and_then(|rest| rest.split(',').next());
+        given.is_some() && given == self.server_signature.as_deref()
+    }
+}
+
+fn unbase64(text: &str) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(text.len() / 4 * 3);
+    let text = text.trim_end_matches('=').as_bytes();
+    for chunk in text.chunks(4) {
+        let mut word = 0_u32;
+        for &character in chunk {
+            let digit = match character {
+                b'A'..=b'Z' => character - b'A',
+                b'a'..=b'z' => character - b'a' + 26,
+                b'0'..=b'9' => character - b'0' + 52,
+                b'+' => 62,
+                b'/' => 63,
+                _ => return None,
+            };
+            word = word << 6 | u32::from(digit);
+        }
+        let bytes = (word << (6 * (4 - chunk.len()))).to_be_bytes();
+        out.extend_from_slice(bytes.get(1..chunk.len())?);
+    }
+    Some(out)
+}
+
 fn base64(bytes: &[u8]) -> String {
     const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
     for chunk in bytes.chunks(3) {
-        let word = chunk.iter().fold(0_u32, |word, &byte| word << 8 | u32::from(byte)) << (8 * (3 - chunk.len()));
+        let word =
+            chunk.iter().fold(0_u32, |word, &byte| word << 8 | u32::from(byte)) << (8 * (3 - chunk.len()));
         for at in 0..4 {
             let digit = ALPHABET[(word >> (18 - 6 * at) & 63) as usize];
             out.push(if at <= chunk.len() { char::from(digit) } else { '=' });
@@ -80,6 +153,24 @@ mod tests {
         client.finish(server.finish(&last)?.as_bytes()).ok()
     }
 
+    /// Our two ends against each other.
+    fn own(server_password: &str, client_password: &str) -> bool {
+        let (mut client, first) = ScramClient::start(client_password);
+        let Some((server, answer)) = ScramServer::start(server_password, &first) else { return false };
+        let Some(last) = client.answer(&answer) else { return false };
+        server.finish(&last).is_some_and(|proof| client.finish(&proof))
+    }
+
+    #[test]
+    fn our_client_s_end_is_right() {
+        assert!(own("secret", "secret") && !own("secret", "other"));
+        let (mut client, _) = ScramClient::start("secret");
+        for first in ["", "r=x,s=AAAA,i=1", "r=,s=AAAA,i=0", "i=4096"] {
+            assert_eq!(client.answer(first), None, "{first}");
+        }
+        assert!(!client.finish("v=") && !client.finish(""));
+    }
+
     #[test]
     fn the_right_password_passes_and_no_other() {
         assert_eq!(login("secret", "secret"), Some(()));
@@ -99,8 +190,10 @@ mod tests {
 
     #[test]
     fn base64_is_padded() {
-        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")] {
+        for (bytes, text) in [("", ""), ("f", "Zg=="), ("fo", "Zm8="), ("foo", "Zm9v"), ("foob", "Zm9vYg==")]
+        {
             assert_eq!(base64(bytes.as_bytes()), text);
+            assert_eq!(unbase64(text).as_deref(), Some(bytes.as_bytes()));
         }
     }
 }

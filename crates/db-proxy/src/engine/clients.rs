@@ -122,15 +122,20 @@ impl<P: Protocol> Engine<P> {
             let facts = Facts { client_tls: client.conduit.is_tls() };
             self.turn.clear();
             let session = server.map(|server| &mut server.session);
-            let used =
-                match self.protocol.from_client(facts, &mut client.session, session, &bytes[at..], &mut self.turn) {
-                    Ok(used) => used,
-                    Err(error) => {
-                        self.apply(Some(id), conn);
-                        self.dismiss(id, Farewell::Broken);
-                        return (self.parts.sink)(&Event::Failed { what: format!("client {}: {error}", id.0) });
-                    }
-                };
+            let used = match self.protocol.from_client(
+                facts,
+                &mut client.session,
+                session,
+                &bytes[at..],
+                &mut self.turn,
+            ) {
+                Ok(used) => used,
+                Err(error) => {
+                    self.apply(Some(id), conn);
+                    self.dismiss(id, Farewell::Broken);
+                    return (self.parts.sink)(&Event::Failed { what: format!("client {}: {error}", id.0) });
+                }
+            };
             at += used;
             let tls = self.turn.client_tls;
             let again = used > 0 || self.turn.borrow || self.turn.resume;
@@ -229,7 +234,10 @@ impl<P: Protocol> Engine<P> {
                 leaving.push((id, Some(Farewell::Broken)));
             } else if stopping && (at_rest || !client.ready) {
                 leaving.push((id, Some(Farewell::Stop)));
-            } else if client.ready && (quiet_ns > idle_ns || (age_ns > CLIENT_AGE_NS && at_rest)) && !client.waiting {
+            } else if client.ready
+                && (quiet_ns > idle_ns || (age_ns > CLIENT_AGE_NS && at_rest))
+                && !client.waiting
+            {
                 leaving.push((id, Some(Farewell::Idle)));
             }
         }

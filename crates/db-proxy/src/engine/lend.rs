@@ -70,7 +70,11 @@ impl<P: Protocol> Engine<P> {
         if turn.client_ready {
             client.ready = true;
             metrics.client_connections_setup_succeeded.fetch_add(1, Relaxed);
-            let kind = if client.conduit.is_tls() { &metrics.client_connections_tls } else { &metrics.client_connections_no_tls };
+            let kind = if client.conduit.is_tls() {
+                &metrics.client_connections_tls
+            } else {
+                &metrics.client_connections_no_tls
+            };
             kind.fetch_add(1, Relaxed);
         }
         self.watch_client(id);
@@ -136,7 +140,10 @@ impl<P: Protocol> Engine<P> {
             Act::Close { conn, why } => {
                 if let Some(mut server) = self.servers.remove(&conn) {
                     server.conduit.close();
-                    (self.parts.sink)(&Event::ServerClosed { server: conn.0, why: crate::event::closed(why) });
+                    (self.parts.sink)(&Event::ServerClosed {
+                        server: conn.0,
+                        why: crate::event::closed(why),
+                    });
                 }
             }
             Act::TimedOut { client, waited_ns } => {

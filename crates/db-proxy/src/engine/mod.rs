@@ -188,9 +188,13 @@ impl<P: Protocol> Engine<P> {
 
     fn timeout(&self) -> rustix::time::Timespec {
         let now_ns = monotonic_ns();
-        let next_ns = self.pool.next_deadline_ns().unwrap_or(u64::MAX).min(self.housekeeping_ns).min(self.probe_at_ns);
+        let next_ns =
+            self.pool.next_deadline_ns().unwrap_or(u64::MAX).min(self.housekeeping_ns).min(self.probe_at_ns);
         let left_ns = next_ns.saturating_sub(now_ns).min(HOUSEKEEPING_NS);
-        rustix::time::Timespec { tv_sec: (left_ns / 1_000_000_000) as i64, tv_nsec: (left_ns % 1_000_000_000) as i64 }
+        rustix::time::Timespec {
+            tv_sec: (left_ns / 1_000_000_000) as i64,
+            tv_nsec: (left_ns % 1_000_000_000) as i64,
+        }
     }
 
     /// Does what the pool and the turns have asked for, until nothing is left.
@@ -241,7 +245,8 @@ impl<P: Protocol> Engine<P> {
     /// No new clients; those in a transaction may finish it.
     fn stop(&mut self) {
         if self.stop_by_ns.is_none() {
-            self.stop_by_ns = Some(monotonic_ns() + self.parts.config.drain_timeout_s.saturating_mul(1_000_000_000));
+            self.stop_by_ns =
+                Some(monotonic_ns() + self.parts.config.drain_timeout_s.saturating_mul(1_000_000_000));
             if self.listening {
                 let _already_gone = epoll::delete(&self.poll, &self.parts.listener);
             }

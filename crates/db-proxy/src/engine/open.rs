@@ -36,7 +36,8 @@ impl<P: Protocol> Engine<P> {
             }
         };
         let mut conduit = Conduit::new(fd);
-        let watched = error.is_none() && Self::add(&self.poll, conn.0 | SERVER, &mut conduit, EventFlags::OUT);
+        let watched =
+            error.is_none() && Self::add(&self.poll, conn.0 | SERVER, &mut conduit, EventFlags::OUT);
         let session = self.protocol.connect(conn, key);
         let server = Server {
             conduit,
@@ -102,7 +103,8 @@ impl<P: Protocol> Engine<P> {
         if self.listening || self.stop_by_ns.is_some() {
             return;
         }
-        let added = epoll::add(&self.poll, &self.parts.listener, EventData::new_u64(LISTENER), EventFlags::IN);
+        let added =
+            epoll::add(&self.poll, &self.parts.listener, EventData::new_u64(LISTENER), EventFlags::IN);
         self.listening = added.is_ok();
         (self.parts.sink)(&Event::Listening { backlog: ACCEPTS });
     }

@@ -56,7 +56,9 @@ impl<P: Protocol> Engine<P> {
             }
             let Some(server) = self.servers.get_mut(&conn) else { break };
             match server.conduit.read(&mut scratch) {
-                Ok(Got::Bytes(length)) if server.input.is_empty() => self.pump_server_bytes(conn, &scratch[..length]),
+                Ok(Got::Bytes(length)) if server.input.is_empty() => {
+                    self.pump_server_bytes(conn, &scratch[..length])
+                }
                 Ok(Got::Bytes(length)) => {
                     server.input.extend_from_slice(&scratch[..length]);
                     self.pump_server(conn);
@@ -80,7 +82,8 @@ impl<P: Protocol> Engine<P> {
 
     /// Whether the client that has the connection takes more.
     fn room_for(&self, conn: ConnId) -> bool {
-        let client = self.servers.get(&conn).and_then(|server| server.client).and_then(|id| self.clients.get(id));
+        let client =
+            self.servers.get(&conn).and_then(|server| server.client).and_then(|id| self.clients.get(id));
         client.is_none_or(|client| client.conduit.backlog() < FULL)
     }
 
@@ -100,10 +103,11 @@ impl<P: Protocol> Engine<P> {
                 (&mut client.session, facts)
             });
             self.turn.clear();
-            let used = match self.protocol.from_server(client, &mut server.session, &bytes[at..], &mut self.turn) {
-                Ok(used) => used,
-                Err(error) => return self.lose_server(conn, &error.to_string()),
-            };
+            let used =
+                match self.protocol.from_server(client, &mut server.session, &bytes[at..], &mut self.turn) {
+                    Ok(used) => used,
+                    Err(error) => return self.lose_server(conn, &error.to_string()),
+                };
             at += used;
             let tls = self.turn.server_tls;
             self.apply(id, Some(conn));
@@ -177,7 +181,9 @@ impl<P: Protocol> Engine<P> {
         self.parts.metrics.database_connections_setup_failed.fetch_add(1, Relaxed);
         self.pool.open_failed(now_ns, conn);
         match failure {
-            Failure::Unavailable(why) => (self.parts.sink)(&Event::Failed { what: format!("database: {why}") }),
+            Failure::Unavailable(why) => {
+                (self.parts.sink)(&Event::Failed { what: format!("database: {why}") })
+            }
             Failure::Refused(words) => {
                 (self.parts.sink)(&Event::Failed { what: "the database has refused the account".into() });
                 for client in self.pool.dismiss(server.key) {

@@ -71,7 +71,9 @@ impl MySql {
             (command::QUIT, _) => turn.close_client = true,
             (command::PING, None) => put_packet(&mut turn.to_client, 1, &ok_packet(client.status)),
             (command::STMT_CLOSE, server) if whole => self.close_statement(client, server, payload, turn),
-            (command::STMT_RESET, None) if whole => put_packet(&mut turn.to_client, 1, &ok_packet(client.status)),
+            (command::STMT_RESET, None) if whole => {
+                put_packet(&mut turn.to_client, 1, &ok_packet(client.status))
+            }
             (command::RESET_CONNECTION, server) if whole => self.reset(client, server.is_some(), turn),
             (command::CHANGE_USER, server) if whole => {
                 if server.is_some() {
@@ -79,7 +81,10 @@ impl MySql {
                 }
                 self.change_user(client, &payload[1..], turn)?;
             }
-            (command::CHANGE_USER | command::RESET_CONNECTION | command::STMT_CLOSE | command::STMT_RESET, _) if !whole => {
+            (
+                command::CHANGE_USER | command::RESET_CONNECTION | command::STMT_CLOSE | command::STMT_RESET,
+                _,
+            ) if !whole => {
                 return if length > READ { Err(WireError::TooLong("a command")) } else { Ok(None) };
             }
             (kind, _) if REPLICATION.contains(&kind) => {
@@ -91,7 +96,9 @@ impl MySql {
                 turn.borrow = true;
                 return Ok(None);
             }
-            (kind, Some(server)) if is_known(kind) => return self.forwarded(client, server, kind, length, rest, turn),
+            (kind, Some(server)) if is_known(kind) => {
+                return self.forwarded(client, server, kind, length, rest, turn);
+            }
             _ => {
                 error(turn, 1, 1047, "08S01", "Unknown command");
                 return Ok(Some(client.drop_packet(length, rest)));
@@ -162,7 +169,10 @@ impl MySql {
         turn.began += 1;
         client.ran = true;
         client.untouched = true;
-        server.serve(Awaits::Results, Effect { setting: class.setting, doubt: class.doubt, ..Effect::default() });
+        server.serve(
+            Awaits::Results,
+            Effect { setting: class.setting, doubt: class.doubt, ..Effect::default() },
+        );
         Some(client.forward(length, rest, turn))
     }
 
@@ -176,7 +186,13 @@ impl MySql {
 
     /// Questions about the statement before need the connection that ran it, or its answer brought along. Some(false): the question
     /// cannot be answered any more, and the client has been told. None: the answer is being brought.
-    fn answerable(&mut self, client: &mut Client, server: &mut Server, class: &Class, turn: &mut Turn) -> Option<bool> {
+    fn answerable(
+        &mut self,
+        client: &mut Client,
+        server: &mut Server,
+        class: &Class,
+        turn: &mut Turn,
+    ) -> Option<bool> {
         if class.previous && client.ran && !client.untouched {
             let text = "What the statement before has left is not known any more: another session has used the connection since; \
                         hint: ask within the same transaction, or in the same query";

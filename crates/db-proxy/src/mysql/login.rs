@@ -6,7 +6,9 @@ use crate::config::User;
 use crate::protocol::Facts;
 use crate::turn::Turn;
 use danki_db_wire::Error as WireError;
-use danki_db_wire::mysql::{LoginResponse, auth_more, auth_switch, caps, header, ok_packet, packet, put_packet};
+use danki_db_wire::mysql::{
+    LoginResponse, auth_more, auth_switch, caps, header, ok_packet, packet, put_packet,
+};
 
 /// A login, or a proof; IAM tokens are the longest.
 const LONGEST: usize = 64 * 1024;
@@ -88,8 +90,12 @@ impl MySql {
         let sha2 = user.iam.is_none() && self.plugin() == "caching_sha2_password";
         let right = match &user.iam {
             Some(_) => token_passes(proof, user, self.config.iam_host.as_deref()),
-            None if sha2 => auth::same(proof.strip_suffix(&[0]).unwrap_or(proof), &caching_sha2_proof(&user.password, &client.scramble))
-                || auth::same(proof, &caching_sha2_proof(&user.password, &client.scramble)),
+            None if sha2 => {
+                auth::same(
+                    proof.strip_suffix(&[0]).unwrap_or(proof),
+                    &caching_sha2_proof(&user.password, &client.scramble),
+                ) || auth::same(proof, &caching_sha2_proof(&user.password, &client.scramble))
+            }
             None => auth::same(proof, &native_proof(&user.password, &client.scramble)),
         };
         if !right {
@@ -113,7 +119,12 @@ impl MySql {
     }
 
     /// The client's database has been entered, over the connection that it has been lent.
-    pub(super) fn entered(&mut self, client: &mut Client, server: Option<&mut Server>, turn: &mut Turn) -> usize {
+    pub(super) fn entered(
+        &mut self,
+        client: &mut Client,
+        server: Option<&mut Server>,
+        turn: &mut Turn,
+    ) -> usize {
         let Some(server) = server.filter(|server| server.is_quiet()) else { return 0 };
         if let Some(database) = &client.state.database {
             if self.databases.len() >= super::KEYS {

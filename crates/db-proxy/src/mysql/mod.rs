@@ -182,7 +182,10 @@ impl MySql {
 
     /// The connection goes back if nothing ties the session to it; the server is asked first if it might know more.
     fn release_if_free(&mut self, client: &mut Client, server: &mut Server, turn: &mut Turn) {
-        let tied = client.pinned.is_some() || !client.holds.is_empty() || client.uploading || client.stream.is_open();
+        let tied = client.pinned.is_some()
+            || !client.holds.is_empty()
+            || client.uploading
+            || client.stream.is_open();
         if tied || server.status & status::IN_TRANS != 0 || !server.is_quiet() {
             return;
         }
@@ -311,7 +314,14 @@ impl Protocol for MySql {
         self.key(parts).map(|key| (key, client.state.number))
     }
 
-    fn attach(&mut self, _facts: Facts, client: &mut Client, server: &mut Server, untouched: bool, turn: &mut Turn) {
+    fn attach(
+        &mut self,
+        _facts: Facts,
+        client: &mut Client,
+        server: &mut Server,
+        untouched: bool,
+        turn: &mut Turn,
+    ) {
         client.untouched = untouched;
         if let Some(thread) = self.threads.get_mut(&number(client.id)) {
             thread.backend = Some(server.thread);
@@ -319,7 +329,8 @@ impl Protocol for MySql {
         if let Some(other) = server.inserted_by.filter(|other| *other != client.id) {
             server.inserted_by = None;
             // The number that another client's INSERT was given would be lost.
-            if self.threads.get(&number(other)).is_some_and(|thread| thread.client == other) && !self.is_rds() {
+            if self.threads.get(&number(other)).is_some_and(|thread| thread.client == other) && !self.is_rds()
+            {
                 server.push(Own::Learn(other));
             }
         }
@@ -331,7 +342,9 @@ impl Protocol for MySql {
     fn refuse(&mut self, client: &mut Client, refusal: Refusal, turn: &mut Turn) {
         let packet = match refusal {
             // Number and text of RDS Proxy (its troubleshooting page).
-            Refusal::TimedOut => err_packet(9501, "HY000", "Timed-out waiting to acquire database connection"),
+            Refusal::TimedOut => {
+                err_packet(9501, "HY000", "Timed-out waiting to acquire database connection")
+            }
             Refusal::Crowded => err_packet(1040, "08004", "Too many clients wait for a database connection"),
             Refusal::Database(words) => words,
         };
@@ -346,7 +359,13 @@ impl Protocol for MySql {
     fn farewell(&mut self, client: &mut Client, farewell: Farewell, turn: &mut Turn) {
         // A client that is being served, or not yet, reads this as its answer; one at rest finds it later.
         match farewell {
-            Farewell::Idle => error(turn, 0, 4031, "HY000", "The client was disconnected by the server because of inactivity"),
+            Farewell::Idle => error(
+                turn,
+                0,
+                4031,
+                "HY000",
+                "The client was disconnected by the server because of inactivity",
+            ),
             Farewell::Stop => error(turn, 0, 1053, "08S01", "Server shutdown in progress"),
             Farewell::Lost => error(turn, 1, 2013, "HY000", "Lost connection to the database during query"),
             Farewell::Crowded(limit) => {

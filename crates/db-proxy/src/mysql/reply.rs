@@ -85,7 +85,8 @@ impl MySql {
                     let parameters = u16::from_le_bytes([payload[7], payload[8]]);
                     let prepared = Prepared { statement: statement.clone(), parameters, types: Vec::new() };
                     client.statements.insert(id, prepared);
-                    with_statement_id(&mut turn.to_client[start + HEADER..], id).expect("it was just read from there");
+                    with_statement_id(&mut turn.to_client[start + HEADER..], id)
+                        .expect("it was just read from there");
                 }
             }
             _ => {}
@@ -96,7 +97,8 @@ impl MySql {
     fn finish(&mut self, client: &mut Client, server: &mut Server, effect: &Effect, turn: &mut Turn) {
         turn.ended += 1;
         if let Some(id) = effect.cursor {
-            let open = server.status & status::CURSOR_EXISTS != 0 && server.status & status::LAST_ROW_SENT == 0;
+            let open =
+                server.status & status::CURSOR_EXISTS != 0 && server.status & status::LAST_ROW_SENT == 0;
             if open {
                 client.holds.insert(id);
             } else {
@@ -195,7 +197,14 @@ impl MySql {
     }
 
     /// The client's state cannot be had here: its command gets the database's words for an answer.
-    fn own_failed(&self, client: &mut Client, server: &mut Server, own: &Own, error: Vec<u8>, turn: &mut Turn) {
+    fn own_failed(
+        &self,
+        client: &mut Client,
+        server: &mut Server,
+        own: &Own,
+        error: Vec<u8>,
+        turn: &mut Turn,
+    ) {
         server.give_up();
         if !matches!(own, Own::Prepare(_)) {
             turn.release = Some(false);

@@ -8,8 +8,8 @@ use crate::turn::{Failure, Turn};
 use danki_db_pool::ClientId;
 use danki_db_wire::Error as WireError;
 use danki_db_wire::mysql::{
-    AuthSwitch, Awaits, ErrPacket, Greeting, LoginResponse, OkPacket, Part, Reply, Tracked, caps, command, header, packet,
-    put_command, put_packet, ssl_request, statement_id,
+    AuthSwitch, Awaits, ErrPacket, Greeting, LoginResponse, OkPacket, Part, Reply, Tracked, caps, command,
+    header, packet, put_command, put_packet, ssl_request, statement_id,
 };
 use danki_db_wire::sql::{Dialect, Lexer};
 use std::collections::{HashMap, VecDeque};
@@ -216,7 +216,9 @@ impl Server {
                     let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
                     self.changes.variables.push((text(name).to_ascii_lowercase(), text(value)));
                 }
-                Tracked::Schema(name) => self.changes.schema = Some(String::from_utf8_lossy(name).into_owned()),
+                Tracked::Schema(name) => {
+                    self.changes.schema = Some(String::from_utf8_lossy(name).into_owned())
+                }
                 Tracked::State => self.changes.state = true,
                 Tracked::Other(_) => {}
             }
@@ -312,7 +314,8 @@ impl Server {
             | caps::PLUGIN_AUTH
             | caps::PLUGIN_AUTH_LENENC
             | caps::SESSION_TRACK;
-        ((self.parts.capabilities & OFFERED) | always) & (greeting.caps | caps::PLUGIN_AUTH_LENENC | caps::LONG_PASSWORD)
+        ((self.parts.capabilities & OFFERED) | always)
+            & (greeting.caps | caps::PLUGIN_AUTH_LENENC | caps::LONG_PASSWORD)
     }
 
     fn respond(&mut self, greeting: &Greeting, sequence: u8, turn: &mut Turn) {
@@ -378,7 +381,8 @@ impl Server {
             return put_command(&mut turn.to_server, command::QUERY, sql.as_bytes());
         }
         let Changes { variables, .. } = std::mem::take(&mut self.changes);
-        self.base = variables.into_iter().filter(|(name, _)| name != "session_track_system_variables").collect();
+        self.base =
+            variables.into_iter().filter(|(name, _)| name != "session_track_system_variables").collect();
         self.step = Step::Ready;
         turn.server_ready = true;
     }
@@ -391,9 +395,13 @@ impl Server {
     /// Bytes while no client has the connection: the answer to a probe, or a last word.
     pub fn alone(&mut self, bytes: &[u8], turn: &mut Turn) -> Result<usize, WireError> {
         let Some((_, payload, length)) = packet(bytes) else { return Ok(0) };
-        if let Some(ok) = OkPacket::parse(payload, self.capabilities).filter(|_| matches!(self.step, Step::Probe)) {
+        if let Some(ok) =
+            OkPacket::parse(payload, self.capabilities).filter(|_| matches!(self.step, Step::Probe))
+        {
             let found = ok.tracked().find_map(|tracked| match tracked {
-                Tracked::Variable(b"sql_select_limit", value) => std::str::from_utf8(value).ok()?.parse().ok(),
+                Tracked::Variable(b"sql_select_limit", value) => {
+                    std::str::from_utf8(value).ok()?.parse().ok()
+                }
                 _ => None,
             });
             turn.probed = found;
@@ -402,7 +410,10 @@ impl Server {
     }
 
     /// The next part of a reply to the proxy itself. Some: it has ended, with this number if something was prepared, or this error.
-    pub fn own_part(&mut self, bytes: &[u8]) -> Result<(usize, Option<(Option<u32>, Option<Vec<u8>>)>), WireError> {
+    pub fn own_part(
+        &mut self,
+        bytes: &[u8],
+    ) -> Result<(usize, Option<(Option<u32>, Option<Vec<u8>>)>), WireError> {
         let Task::Own(_, reply) = &mut self.task else { return Ok((0, None)) };
         let (mut at, mut number, mut error) = (0, None, None);
         let mut oks = Vec::new();
@@ -444,9 +455,12 @@ fn split(query: &str) -> Vec<String> {
     let bytes = query.as_bytes();
     let mut statements = Vec::new();
     let mut start = 0;
-    let ends = Lexer::new(bytes, Dialect::MySql).filter(|token| token.is_mark(bytes, b';')).map(|token| token.start());
+    let ends = Lexer::new(bytes, Dialect::MySql)
+        .filter(|token| token.is_mark(bytes, b';'))
+        .map(|token| token.start());
     for end in ends.chain(Some(bytes.len())) {
-        statements.extend(query.get(start..end).map(str::trim).filter(|sql| !sql.is_empty()).map(str::to_owned));
+        statements
+            .extend(query.get(start..end).map(str::trim).filter(|sql| !sql.is_empty()).map(str::to_owned));
         start = end + 1;
     }
     statements

@@ -152,8 +152,14 @@ mod tests {
         let base = variables(&[("autocommit", "ON"), ("sql_mode", "STRICT"), ("wait_timeout", "28800")]);
         let none = Variables::new();
         let off = variables(&[("autocommit", "OFF"), ("wait_timeout", "60")]);
-        assert_eq!(transition(&base, &none, &off).as_deref(), Some("SET autocommit = 'OFF', wait_timeout = 60"));
-        assert_eq!(transition(&base, &off, &none).as_deref(), Some("SET autocommit = 'ON', wait_timeout = 28800"));
+        assert_eq!(
+            transition(&base, &none, &off).as_deref(),
+            Some("SET autocommit = 'OFF', wait_timeout = 60")
+        );
+        assert_eq!(
+            transition(&base, &off, &none).as_deref(),
+            Some("SET autocommit = 'ON', wait_timeout = 28800")
+        );
         assert_eq!(transition(&base, &off, &off), None);
         assert_eq!(literal("character_set_results", ""), "NULL");
         assert_eq!(literal("sql_mode", ""), "''");

@@ -71,7 +71,8 @@ impl MySql {
         turn: &mut Turn,
     ) -> Option<usize> {
         let payload = &rest[HEADER..rest.len().min(HEADER + length)];
-        let id = if payload.len() < 10 && payload.len() < length { return None } else { statement_id(payload) };
+        let id =
+            if payload.len() < 10 && payload.len() < length { return None } else { statement_id(payload) };
         let Some((id, prepared)) = id.and_then(|id| Some((id, client.statements.get(&id)?))) else {
             return Some(unknown(client, id, "mysqld_stmt_execute", length, rest, turn));
         };
@@ -81,7 +82,8 @@ impl MySql {
         let number = self.provide(client, server, id, turn)?;
         let types = client.statements.get_mut(&id).map(|prepared| &mut prepared.types)?;
         let before = types.len();
-        let built = with_types(head, parameters, types).filter(|built| length + built.len() - head.len() < FULL || length == FULL);
+        let built = with_types(head, parameters, types)
+            .filter(|built| length + built.len() - head.len() < FULL || length == FULL);
         let Some(mut built) = built.filter(|built| length < FULL || built.len() == head.len()) else {
             debug_assert!(before <= types.len(), "types are replaced, not lost");
             error(turn, 1, 1210, "HY000", "Incorrect arguments to mysqld_stmt_execute");
@@ -94,7 +96,10 @@ impl MySql {
         client.ran = true;
         client.untouched = true;
         turn.began += 1;
-        server.serve(Awaits::Results, Effect { doubt: true, cursor: cursor.then_some(id), ..Effect::default() });
+        server.serve(
+            Awaits::Results,
+            Effect { doubt: true, cursor: cursor.then_some(id), ..Effect::default() },
+        );
         turn.to_server.extend_from_slice(&announced.to_le_bytes()[..3]);
         turn.to_server.push(0);
         turn.to_server.extend_from_slice(&built);
@@ -168,7 +173,14 @@ impl MySql {
     }
 }
 
-fn unknown(client: &mut Client, id: Option<u32>, name: &str, length: usize, rest: &[u8], turn: &mut Turn) -> usize {
+fn unknown(
+    client: &mut Client,
+    id: Option<u32>,
+    name: &str,
+    length: usize,
+    rest: &[u8],
+    turn: &mut Turn,
+) -> usize {
     let id = id.unwrap_or(0);
     error(turn, 1, 1243, "HY000", &format!("Unknown prepared statement handler ({id}) given to {name}"));
     client.drop_packet(length, rest)

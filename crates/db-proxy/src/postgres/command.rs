@@ -6,7 +6,8 @@ use super::{Client, Discard, Postgres, Server};
 use crate::turn::Turn;
 use danki_db_wire::Error as WireError;
 use danki_db_wire::postgres::{
-    HEAD, bind_names, close_target, error_response, head, parse_parts, put_message, put_parse, rename_bind, rename_describe,
+    HEAD, bind_names, close_target, error_response, head, parse_parts, put_message, put_parse, rename_bind,
+    rename_describe,
 };
 use danki_db_wire::sql::{Cause, Class, LONGEST, postgres};
 use std::rc::Rc;
@@ -111,7 +112,8 @@ impl Postgres {
             b'C' => Self::close(client, server, length, rest, turn),
             b'E' => {
                 let bound = client.bound.as_ref().filter(|bound| !bound.class.settings.is_empty());
-                let effect = bound.map_or(Effect::None, |bound| Effect::Settings(bound.class.settings.clone()));
+                let effect =
+                    bound.map_or(Effect::None, |bound| Effect::Settings(bound.class.settings.clone()));
                 server.expect.push_back(Expect::Execute(effect));
                 Ok(forward(client, length, rest, turn))
             }
@@ -131,7 +133,14 @@ impl Postgres {
     }
 
     /// Pins if the text says so. False: it asks for something that is lost, and the error has been said.
-    fn judge(&self, client: &mut Client, server: &mut Server, class: &Class, sql: &[u8], turn: &mut Turn) -> bool {
+    fn judge(
+        &self,
+        client: &mut Client,
+        server: &mut Server,
+        class: &Class,
+        sql: &[u8],
+        turn: &mut Turn,
+    ) -> bool {
         let cause = if self.is_rds() { class.rds } else { class.smart };
         if let Some(cause) = cause {
             self.pin(client, cause, sql, turn);
@@ -139,7 +148,13 @@ impl Postgres {
         if class.previous && !self.is_rds() && !client.untouched {
             let mut out = Vec::new();
             let text = "currval() and lastval() are not known any more: another session has used the connection since";
-            error_response(&mut out, "ERROR", "55000", text, "use INSERT … RETURNING, or ask within the same transaction");
+            error_response(
+                &mut out,
+                "ERROR",
+                "55000",
+                text,
+                "use INSERT … RETURNING, or ask within the same transaction",
+            );
             server.expect.push_back(Expect::Local(out));
             return false;
         }
@@ -251,7 +266,11 @@ impl Postgres {
     ) -> Result<Option<usize>, WireError> {
         let body = rest.get(HEAD..length.min(rest.len())).unwrap_or_default();
         let Some((_, name)) = bind_names(body) else {
-            return if body.len() < NAMES && length > rest.len() { Ok(None) } else { Err(WireError::Malformed("Bind")) };
+            return if body.len() < NAMES && length > rest.len() {
+                Ok(None)
+            } else {
+                Err(WireError::Malformed("Bind"))
+            };
         };
         let statement = client.statement(name);
         client.bound.clone_from(&statement);
@@ -376,7 +395,11 @@ fn forward(client: &mut Client, length: usize, rest: &[u8], turn: &mut Turn) -> 
 }
 
 fn too_long(length: usize, longest: usize) -> Result<Option<usize>, WireError> {
-    if length > longest { Err(WireError::TooLong("a message that must be read as a whole")) } else { Ok(None) }
+    if length > longest {
+        Err(WireError::TooLong("a message that must be read as a whole"))
+    } else {
+        Ok(None)
+    }
 }
 
 /// After an error the rest of the batch is passed over, as the server would.

@@ -66,7 +66,8 @@ impl Postgres {
             return Err(("28000", "This RDS Proxy requires TLS connections".into()));
         }
         if version >> 16 != 3 {
-            let text = format!("RDS Proxy supports only version 3.0, not {}.{}", version >> 16, version & 0xFFFF);
+            let text =
+                format!("RDS Proxy supports only version 3.0, not {}.{}", version >> 16, version & 0xFFFF);
             return Err(("0A000", format!("Feature not supported: {text}")));
         }
         self.take_parameters(client, version, parameters, turn)?;
@@ -115,7 +116,10 @@ impl Postgres {
                 "database" => client.database.clone_from(value),
                 "replication" if matches!(value.as_str(), "false" | "off" | "no" | "0") => {}
                 "replication" => {
-                    return Err(("0A000", "RDS Proxy currently doesn't support streaming replication mode.".into()));
+                    return Err((
+                        "0A000",
+                        "RDS Proxy currently doesn't support streaming replication mode.".into(),
+                    ));
                 }
                 _ if lower.starts_with("_pq_.") => unknown.push(name.clone()),
                 _ if self.is_rds() && !TAKEN_BY_RDS.contains(&lower.as_str()) => {
@@ -172,7 +176,9 @@ impl Postgres {
             turn.auth_failed = true;
             let role = &user.name;
             let text = if user.iam.is_some() {
-                format!("The IAM authentication failed for the role {role}. Check the IAM token for this role and try again.")
+                format!(
+                    "The IAM authentication failed for the role {role}. Check the IAM token for this role and try again."
+                )
             } else {
                 format!("The password that was provided for the role {role} is wrong.")
             };
@@ -249,14 +255,19 @@ fn refuse_login(turn: &mut Turn, code: &str, text: &str) {
 }
 
 /// Either another message is awaited, or the proof is right, or not.
-fn check_proof(proof: &Proof, body: &[u8], user: &User, host: Option<&str>, turn: &mut Turn) -> (Option<Proof>, bool) {
+fn check_proof(
+    proof: &Proof,
+    body: &[u8],
+    user: &User,
+    host: Option<&str>,
+    turn: &mut Turn,
+) -> (Option<Proof>, bool) {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let given = text(body.strip_suffix(&[0]).unwrap_or(body));
     match proof {
         Proof::Clear => (None, clear_passes(&given, user, host)),
         Proof::Md5(salt) => {
-            let expected =
-                postgres_protocol::authentication::md5_hash(user.name.as_bytes(), user.password.as_bytes(), *salt);
+            let expected = auth::postgres_md5_proof(&user.name, &user.password, *salt);
             (None, auth::same(expected.as_bytes(), given.as_bytes()))
         }
         Proof::ScramFirst => {
@@ -272,7 +283,11 @@ fn check_proof(proof: &Proof, body: &[u8], user: &User, host: Option<&str>, turn
         }
         Proof::ScramLast(state) => match state.finish(&text(body)) {
             Some(answer) => {
-                put_message(&mut turn.to_client, b'R', &[&12_u32.to_be_bytes()[..], answer.as_bytes()].concat());
+                put_message(
+                    &mut turn.to_client,
+                    b'R',
+                    &[&12_u32.to_be_bytes()[..], answer.as_bytes()].concat(),
+                );
                 (None, true)
             }
             None => (None, false),

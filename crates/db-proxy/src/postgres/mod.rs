@@ -218,7 +218,14 @@ impl Protocol for Postgres {
         self.key(parts).map(|key| (key, client.settings.number))
     }
 
-    fn attach(&mut self, _facts: Facts, client: &mut Client, server: &mut Server, untouched: bool, turn: &mut Turn) {
+    fn attach(
+        &mut self,
+        _facts: Facts,
+        client: &mut Client,
+        server: &mut Server,
+        untouched: bool,
+        turn: &mut Turn,
+    ) {
         client.untouched = untouched;
         if let Some(cancelable) = self.cancelables.get_mut(&number(client.id)) {
             cancelable.backend = Some((server.process, server.secret, server.conn));
@@ -232,7 +239,13 @@ impl Protocol for Postgres {
         match refusal {
             // Text and code of RDS Proxy (its troubleshooting page).
             Refusal::TimedOut => {
-                error_response(out, severity, "08000", "Timed-out waiting to acquire database connection.", "");
+                error_response(
+                    out,
+                    severity,
+                    "08000",
+                    "Timed-out waiting to acquire database connection.",
+                    "",
+                );
             }
             Refusal::Crowded => {
                 error_response(out, severity, "53300", "too many clients wait for a database connection", "");
@@ -250,10 +263,22 @@ impl Protocol for Postgres {
         let out = &mut turn.to_client;
         match farewell {
             Farewell::Idle => {
-                error_response(out, "FATAL", "57P05", "terminating connection due to idle-session timeout", "");
+                error_response(
+                    out,
+                    "FATAL",
+                    "57P05",
+                    "terminating connection due to idle-session timeout",
+                    "",
+                );
             }
             Farewell::Stop => {
-                error_response(out, "FATAL", "57P01", "terminating connection due to administrator command", "");
+                error_response(
+                    out,
+                    "FATAL",
+                    "57P01",
+                    "terminating connection due to administrator command",
+                    "",
+                );
             }
             Farewell::Lost => {
                 let text = "the connection to the database was lost";

@@ -89,7 +89,14 @@ impl Postgres {
     }
 
     /// Keeps the books. True: it was ReadyForQuery.
-    fn message(&mut self, client: &mut Client, server: &mut Server, kind: u8, body: &[u8], turn: &mut Turn) -> bool {
+    fn message(
+        &mut self,
+        client: &mut Client,
+        server: &mut Server,
+        kind: u8,
+        body: &[u8],
+        turn: &mut Turn,
+    ) -> bool {
         match kind {
             b'S' => server.absorb(body),
             b'1' | b'2' | b'3' => {

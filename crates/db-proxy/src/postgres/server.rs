@@ -2,15 +2,15 @@
 
 use super::session::{Parameters, Settings, Statement, transition};
 use super::{Client, KeyParts, Phase};
+use crate::auth::{ScramClient, postgres_md5_proof};
 use crate::config::Config;
 use crate::turn::{Failure, Turn};
 use danki_db_pool::ConnId;
 use danki_db_wire::postgres::{
-    ErrorFields, HEAD, Transaction, error_response, head, parameter_status, put_close, put_message, put_query, put_startup,
+    ErrorFields, HEAD, Transaction, error_response, head, parameter_status, put_close, put_message,
+    put_query, put_startup,
 };
 use danki_db_wire::{Cursor, Error as WireError};
-use postgres_protocol::authentication::md5_hash;
-use postgres_protocol::authentication::sasl::{ChannelBinding, ScramSha256};
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
@@ -53,7 +53,7 @@ enum Step {
     New,
     /// TLS was asked for.
     AskedForTls,
-    Login(Option<Box<ScramSha256>>),
+    Login(Option<Box<ScramClient>>),
     /// The init query runs.
     Setup,
     Ready,
@@ -190,22 +190,21 @@ impl Server {
             3 => answer(&[password.as_bytes(), &[0]].concat()),
             5 => {
                 let salt = cursor.take(4).and_then(|salt| salt.try_into().ok()).ok_or(malformed)?;
-                answer(&[md5_hash(user.as_bytes(), password.as_bytes(), salt).as_bytes(), &[0]].concat());
+                answer(&[postgres_md5_proof(&user, &password, salt).as_bytes(), &[0]].concat());
             }
             10 => {
-                let scram = ScramSha256::new(password.as_bytes(), ChannelBinding::unsupported());
-                let first = scram.message();
+                let (scram, first) = ScramClient::start(&password);
                 let length = (first.len() as u32).to_be_bytes();
-                answer(&[b"SCRAM-SHA-256\0", &length[..], first].concat());
+                answer(&[b"SCRAM-SHA-256\0", &length[..], first.as_bytes()].concat());
                 self.step = Step::Login(Some(Box::new(scram)));
             }
             code @ (11 | 12) => {
                 let Step::Login(Some(scram)) = &mut self.step else { return Err(malformed) };
+                let said = std::str::from_utf8(cursor.rest()).map_err(|_| malformed)?;
                 if code == 11 {
-                    scram.update(cursor.rest()).map_err(|_| malformed)?;
-                    answer(scram.message());
-                } else {
-                    scram.finish(cursor.rest()).map_err(|_| malformed)?;
+                    answer(scram.answer(said).ok_or(malformed)?.as_bytes());
+                } else if !scram.finish(said) {
+                    return Err(WireError::Malformed("the database's proof that it knows the password"));
                 }
             }
             _ => {
@@ -265,7 +264,9 @@ impl Server {
         if let Some(shown) = &client.shown
             && !Rc::ptr_eq(shown, &self.parameters)
         {
-            for (name, value) in self.parameters.iter().filter(|(name, value)| shown.get(*name) != Some(value)) {
+            for (name, value) in
+                self.parameters.iter().filter(|(name, value)| shown.get(*name) != Some(value))
+            {
                 put_message(&mut turn.to_client, b'S', &[&name[..], &[0], value, &[0]].concat());
             }
             client.shown = Some(Rc::clone(&self.parameters));
@@ -274,7 +275,8 @@ impl Server {
 
     /// The settings could not be made: the client cannot go on.
     pub fn settings_refused(&self, body: &[u8], turn: &mut Turn) {
-        let fields = ErrorFields::parse(body).unwrap_or(ErrorFields { code: "XX000".into(), message: String::new() });
+        let fields =
+            ErrorFields::parse(body).unwrap_or(ErrorFields { code: "XX000".into(), message: String::new() });
         error_response(&mut turn.to_client, "FATAL", &fields.code, &fields.message, "");
         turn.close_client = true;
     }

@@ -148,7 +148,8 @@ mod tests {
 
     #[test]
     fn transitions_change_what_differs() {
-        let (a, b) = (settings(&[("x", "SET x TO 1"), ("y", "SET y TO 1")]), settings(&[("y", "SET y TO 2")]));
+        let (a, b) =
+            (settings(&[("x", "SET x TO 1"), ("y", "SET y TO 1")]), settings(&[("y", "SET y TO 2")]));
         assert_eq!(transition(&a, &b), "RESET x;SET y TO 2;");
         assert_eq!(transition(&a, &a), "");
     }
@@ -157,7 +158,10 @@ mod tests {
     fn startup_parameters_cannot_inject() {
         let (name, sql) = startup_setting("search_path", "a', 'b\\'; DROP TABLE t; --").expect("a name");
         assert_eq!(name, "search_path");
-        assert_eq!(sql, "SELECT pg_catalog.set_config('search_path', E'a'', ''b\\\\''; DROP TABLE t; --', false)");
+        assert_eq!(
+            sql,
+            "SELECT pg_catalog.set_config('search_path', E'a'', ''b\\\\''; DROP TABLE t; --', false)"
+        );
         for name in ["", "a b", "a;b", "1a", "a'", ".", "a."] {
             assert_eq!(startup_setting(name, "x"), None, "{name}");
         }
