@@ -73,6 +73,9 @@ const STAGES: &[Stage] = &[
     ),
     stage("conformance", 10, Count::Closing, &["conformance/run"]),
     stage("conformance-region", 10, Count::Closing, &["conformance/region/run"]),
+    stage("conformance-secrets", 20, Count::Closing, &["conformance/secrets/run"]),
+    // After `test`, which leaves the reports that a browser opens.
+    stage("web", 5, Count::Closing, &["web/check"]),
     quick("keepalive-node", &[DANKI, "bench", "experiments/keepalive-node.toml", "--quick"]),
     quick("client-reuse-python", &[DANKI, "bench", "experiments/client-reuse-python.toml", "--quick"]),
     quick("handshakes-python", &[DANKI, "bench", "experiments/handshakes-python.toml", "--quick"]),
