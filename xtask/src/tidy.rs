@@ -98,7 +98,8 @@ fn check_schema(root: &Path) -> Option<Finding> {
 const SKIPPED: [&str; 8] =
     ["target", "node_modules", ".git", ".deps", ".cache", "runs", "corpus", "artifacts"];
 /// What counts as text that people wrote.
-const WRITTEN: [&str; 12] = ["rs", "toml", "md", "js", "mjs", "cjs", "py", "sh", "go", "txt", "json", "yml"];
+const WRITTEN: [&str; 13] =
+    ["rs", "toml", "md", "js", "mjs", "cjs", "py", "sh", "go", "txt", "json", "yml", "ts"];
 
 fn read_tree(root: &Path) -> io::Result<Vec<Text>> {
     let mut texts = Vec::new();
