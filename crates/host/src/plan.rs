@@ -32,7 +32,17 @@ pub fn address(env: EnvId) -> Ipv4Addr {
 pub fn env_plan(shared: &Shared, function: &Deployed, env: EnvId) -> EnvPlan {
     let places = Places::of_this_machine(shared);
     let cpu = (shared.boosted_quota_us(function), refill(shared.config.quota_phase));
-    assemble(&places, function, env, shared.config.offload, cpu)
+    let mut plan = assemble(&places, function, env, shared.config.offload, cpu);
+    if shared.config.tracing.is_some() {
+        plan.net.sockets.extend(daemon_sockets());
+    }
+    plan
+}
+
+/// The X-Ray daemon's: documents come by UDP, questions about sampling rules by TCP.
+fn daemon_sockets() -> [SocketPlan; 2] {
+    let addr = environment::XRAY_DAEMON.parse().expect("the constant is an address");
+    [SocketPlan::Udp { addr }, SocketPlan::Tcp { addr, backlog: 16 }]
 }
 
 /// Directories and files of the machine that a plan refers to.
