@@ -72,6 +72,7 @@ const STAGES: &[Stage] = &[
         &["cargo", "test", "--locked", "--release", "--workspace", "--no-fail-fast", "--", "--show-output"],
     ),
     stage("conformance", 10, Count::Closing, &["conformance/run"]),
+    stage("conformance-lambda-api", 10, Count::Closing, &["conformance/lambda-api/run"]),
     stage("conformance-region", 10, Count::Closing, &["conformance/region/run"]),
     stage("conformance-secrets", 20, Count::Closing, &["conformance/secrets/run"]),
     // After `test`, which leaves the reports that a browser opens.
