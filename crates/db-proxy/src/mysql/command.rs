@@ -169,6 +169,7 @@ impl MySql {
         turn.began += 1;
         client.ran = true;
         client.untouched = true;
+        client.asked = false;
         server.serve(
             Awaits::Results,
             Effect { setting: class.setting, doubt: class.doubt, ..Effect::default() },
@@ -193,6 +194,9 @@ impl MySql {
         class: &Class,
         turn: &mut Turn,
     ) -> Option<bool> {
+        if client.pinned.is_some() {
+            return Some(true);
+        }
         if class.previous && client.ran && !client.untouched {
             let text = "What the statement before has left is not known any more: another session has used the connection since; \
                         hint: ask within the same transaction, or in the same query";

@@ -139,6 +139,10 @@ pub(crate) struct Client {
     wants_check: bool,
     /// It is being asked.
     checking: bool,
+    /// It was asked since the last statement, which has overwritten what the statement left.
+    asked: bool,
+    /// The last part of the reply could tell of changes.
+    told: bool,
 }
 
 /// A packet, or several that belong together, on its way through.
@@ -191,6 +195,7 @@ impl MySql {
         }
         if std::mem::take(&mut client.wants_check) {
             client.checking = true;
+            client.asked = true;
             server.push(Own::Check);
             server.next_own(turn);
             return;
@@ -279,6 +284,8 @@ impl Protocol for MySql {
             status: status::AUTOCOMMIT,
             wants_check: false,
             checking: false,
+            asked: false,
+            told: false,
         }
     }
 
@@ -322,7 +329,7 @@ impl Protocol for MySql {
         untouched: bool,
         turn: &mut Turn,
     ) {
-        client.untouched = untouched;
+        client.untouched = untouched && !client.asked;
         if let Some(thread) = self.threads.get_mut(&number(client.id)) {
             thread.backend = Some(server.thread);
         }

@@ -59,6 +59,7 @@ impl MySql {
             Part::Ok(payload) => {
                 if let Some(ok) = OkPacket::parse(payload, server.capabilities) {
                     server.absorb(&ok);
+                    client.told = true;
                     if ok.insert_id != 0 {
                         client.inserted = true;
                         server.inserted_by = Some(client.id);
@@ -66,7 +67,12 @@ impl MySql {
                     return put_packet(&mut turn.to_client, packet[3], &ok.rebuild(client.capabilities));
                 }
             }
-            Part::Err(_) => client.wants_check = true,
+            Part::Err(_) => {
+                // A plain statement that fails changes nothing; but it may have begun a transaction.
+                let plain = !effect.doubt && !effect.setting && server.status & status::AUTOCOMMIT != 0;
+                client.wants_check |= !plain;
+                client.told = true;
+            }
             Part::File(_) => client.uploading = true,
             Part::Pass(_) | Part::Eof(_) | Part::Prepared(_) | Part::More | Part::End => {}
         }
@@ -75,6 +81,7 @@ impl MySql {
             // What the trackers have to say is not for the client; the flag neither.
             Part::Eof(payload) if payload.len() >= 5 => {
                 server.status = u16::from_le_bytes([payload[3], payload[4]]);
+                client.told = false;
                 turn.to_client[start + HEADER + 4] &= !(status::SESSION_STATE_CHANGED >> 8) as u8;
             }
             Part::Prepared(payload) => {
@@ -106,8 +113,7 @@ impl MySql {
             }
         }
         // Without DEPRECATE_EOF the trackers cannot speak at the end of rows.
-        let silent = client.capabilities & danki_db_wire::mysql::caps::DEPRECATE_EOF == 0;
-        client.wants_check |= effect.doubt && silent && !self.is_rds();
+        client.wants_check |= effect.doubt && !client.told && !self.is_rds();
         self.learn(client, server, effect.setting, turn);
         self.release_if_free(client, server, turn);
     }

@@ -95,6 +95,7 @@ impl MySql {
         client.holds.remove(&id);
         client.ran = true;
         client.untouched = true;
+        client.asked = false;
         turn.began += 1;
         server.serve(
             Awaits::Results,

@@ -28,7 +28,7 @@ impl Postgres {
         turn: &mut Turn,
     ) -> Result<usize, WireError> {
         let mut at = 0;
-        while at < bytes.len() && !turn.borrow && !turn.close_client {
+        while at < bytes.len() && !turn.borrow && !turn.close_client && turn.release.is_none() {
             let rest = &bytes[at..];
             if client.stream > 0 {
                 let length = client.stream.min(rest.len());
@@ -117,6 +117,13 @@ impl Postgres {
                 server.expect.push_back(Expect::Execute(effect));
                 Ok(forward(client, length, rest, turn))
             }
+            // Nothing of the batch has had to be sent: the database need not be asked for its end.
+            b'S' if server.is_quiet() && turn.to_server.is_empty() && length <= rest.len() => {
+                put_message(&mut turn.to_client, b'Z', &[server.transaction.byte()]);
+                turn.ended += 1;
+                self.release_if_free(client, server, turn);
+                Ok(Some(length))
+            }
             b'S' => {
                 server.expect.push_back(Expect::Sync);
                 turn.began += 1;
@@ -145,7 +152,7 @@ impl Postgres {
         if let Some(cause) = cause {
             self.pin(client, cause, sql, turn);
         }
-        if class.previous && !self.is_rds() && !client.untouched {
+        if class.previous && !self.is_rds() && !client.untouched && client.pinned.is_none() {
             let mut out = Vec::new();
             let text = "currval() and lastval() are not known any more: another session has used the connection since";
             error_response(
@@ -247,7 +254,8 @@ impl Postgres {
             let mut out = Vec::new();
             put_message(&mut out, b'1', b"");
             server.expect.push_back(Expect::Local(out));
-            self.local(client, server, turn);
+            // Sync will follow, and only then may the connection go.
+            server.say_locals(turn);
         } else {
             put_parse(&mut turn.to_server, &statement.name, &statement.rest);
             server.expect.push_back(Expect::Parse(Some((name.to_vec(), Rc::clone(&statement)))));

@@ -86,7 +86,10 @@ impl<'a> OkPacket<'a> {
         out.extend_from_slice(&status.to_le_bytes());
         out.extend_from_slice(&self.warnings.to_le_bytes());
         if !knows {
-            out.extend_from_slice(self.info);
+            // The documentation says "up to the end", both servers write a length, and clients read one.
+            if !self.info.is_empty() {
+                put_lenenc_bytes(&mut out, self.info);
+            }
             return out;
         }
         if !self.info.is_empty() || !self.tracked.is_empty() {
