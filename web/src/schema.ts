@@ -108,6 +108,8 @@ export interface VariantSummary {
   late_ms: Quantiles;
   init_ms: number[];
   calls: Record<string, Quantiles>;
+  durations: Record<string, Quantiles>;
+  throttles: number;
   returned: Record<string, Quantiles>;
   connections: ConnectionCounts;
   capture: CaptureCounts;

@@ -102,6 +102,8 @@ pub struct HostConfig {
     pub ca_root_pem: String,
     /// How many of the system's trusted roots functions load; all if absent.
     pub roots: Option<usize>,
+    /// CPU profiles of Node functions go to this directory, one per invocation; they cost CPU. It must exist, for all to write.
+    pub profiles: Option<PathBuf>,
     /// Where `node` and `python3` are looked for.
     pub search_path: Vec<PathBuf>,
     /// Segmentation offload of the envs' network cards; must be what the link is configured for.
@@ -133,6 +135,7 @@ impl Default for HostConfig {
             seed: 1,
             ca_root_pem: String::new(),
             roots: None,
+            profiles: None,
             search_path: ["/usr/local/bin", "/usr/bin", "/bin"].map(PathBuf::from).to_vec(),
             offload: true,
             tracing: None,

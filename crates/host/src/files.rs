@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const NODE_BOOTSTRAP: &str = include_str!("../../../runtimes/node/bootstrap.mjs");
+const NODE_PROFILE: &str = include_str!("../../../runtimes/node/profile.cjs");
 const PYTHON_BOOTSTRAP: &str = include_str!("../../../runtimes/python/bootstrap.py");
 
 /// Where distributions keep the bundle of trusted roots.
@@ -39,6 +40,7 @@ impl SharedFiles {
         files.put(&files.ca_bundle(), &bundle)?;
         files.put(&files.ca_root(), ca_root_pem)?;
         files.put(&files.runtime_dir().join("bootstrap.mjs"), NODE_BOOTSTRAP)?;
+        files.put(&files.runtime_dir().join("profile.cjs"), NODE_PROFILE)?;
         files.put(&files.runtime_dir().join("bootstrap.py"), PYTHON_BOOTSTRAP)?;
         Ok(files)
     }

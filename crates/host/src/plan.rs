@@ -9,6 +9,7 @@ use danki_sys::plan::{
     CgroupPlan, EnvPlan, MountPlan, NetPlan, ProcessPlan, Refill, RlimitPlan, RootPlan, SocketPlan, TunPlan,
     UserPlan,
 };
+use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -57,6 +58,8 @@ pub struct Places {
     pub ca_bundle: PathBuf,
     /// The run's root alone.
     pub ca_root: PathBuf,
+    /// Where CPU profiles go, if they are made.
+    pub profiles: Option<PathBuf>,
 }
 
 impl Places {
@@ -71,6 +74,7 @@ impl Places {
             runtime: shared.files.runtime_dir(),
             ca_bundle: shared.files.ca_bundle(),
             ca_root: shared.files.ca_root(),
+            profiles: shared.config.profiles.clone(),
         }
     }
 }
@@ -152,7 +156,22 @@ fn mounts(places: &Places, function: &Deployed, uid: u32) -> Vec<MountPlan> {
     mounts.push(MountPlan::Dev { target: "/dev".into() });
     mounts.push(MountPlan::Disk { target: "/tmp".into(), size_mb: spec.ephemeral_mb, mode: 0o1777 });
     mounts.extend(trust(places, function));
+    let profiles = places.profiles.clone();
+    let target = PathBuf::from(PROFILES_INSIDE);
+    mounts.extend(profiles.map(|source| MountPlan::Bind { source, target, read_only: false }));
     mounts
+}
+
+/// Where the CPU profiles of a profiled run go, inside the env.
+const PROFILES_INSIDE: &str = "/var/profiles";
+/// Loads the profiler before the runtime.
+const PROFILE_OPTION: &str = "--require /var/runtime/profile.cjs";
+
+/// Variables of a profiled function, beside its own.
+fn profiled(variables: &mut BTreeMap<String, String>) {
+    let options = variables.entry("NODE_OPTIONS".to_owned()).or_default();
+    *options = format!("{options} {PROFILE_OPTION}").trim_start().to_owned();
+    variables.insert("DANKI_PROFILES".to_owned(), PROFILES_INSIDE.to_owned());
 }
 
 /// `/opt`: empty, one layer as it is, or several merged in order.
@@ -217,6 +236,9 @@ pub fn process(
     let mut variables = environment::process_environment(spec, &identity);
     if let Runtime::NodeJs(_) = spec.runtime {
         variables.entry("NODE_EXTRA_CA_CERTS".to_owned()).or_insert_with(|| CA_ROOT_INSIDE.to_owned());
+        if shared.config.profiles.is_some() {
+            profiled(&mut variables);
+        }
     }
     ProcessPlan { argv: command(function), env: variables.into_iter().collect(), cwd: "/var/task".into() }
 }
@@ -270,6 +292,7 @@ mod tests {
             runtime: "/run/danki/runtime".into(),
             ca_bundle: "/run/danki/ca-bundle.crt".into(),
             ca_root: "/run/danki/ca-root.crt".into(),
+            profiles: None,
         }
     }
 
@@ -330,6 +353,24 @@ mod tests {
         check("nodejs20.x", Some(&node), &format!("/usr/bin/node {flags} /var/runtime/bootstrap.mjs"));
         check("python3.11", Some(&python()), "/var/lang/bin/python3.11 /var/runtime/bootstrap.py");
         check("provided.al2023", None, "/opt/bootstrap");
+    }
+
+    #[test]
+    fn a_profiled_function_loads_the_profiler_beside_its_own_options() {
+        let mut own = BTreeMap::from([("NODE_OPTIONS".to_owned(), "--no-warnings".to_owned())]);
+        profiled(&mut own);
+        assert_eq!(own["NODE_OPTIONS"], format!("--no-warnings {PROFILE_OPTION}"));
+        let mut none = BTreeMap::new();
+        profiled(&mut none);
+        assert_eq!(none["NODE_OPTIONS"], PROFILE_OPTION);
+        let places = Places { profiles: Some("/runs/x/profiles".into()), ..places() };
+        let last = mounts(&places, &deployed("nodejs20.x", None), 1).pop();
+        let expect = MountPlan::Bind {
+            source: "/runs/x/profiles".into(),
+            target: PROFILES_INSIDE.into(),
+            read_only: false,
+        };
+        assert_eq!(last, Some(expect));
     }
 
     #[test]

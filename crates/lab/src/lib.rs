@@ -9,6 +9,7 @@ mod demand;
 mod error;
 mod experiment;
 mod machine;
+mod profiles;
 mod results;
 mod rundir;
 mod runner;
@@ -23,7 +24,8 @@ pub use experiment::{
     Variant, Versions, nearest, single,
 };
 pub use machine::{cpus, machine};
-pub use results::{Results, Row, RowCall};
+pub use profiles::ProfileVerdict;
+pub use results::{Opened, Predecessor, Results, Row, RowCall};
 pub use runner::{Progress, Setup, Watcher, new_run_dir, run};
 pub use summarise::{Digest, Ingredients, Returned, part_key, quantiles, summarise};
 pub use validate::{assumptions, lattice_checks};

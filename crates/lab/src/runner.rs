@@ -8,10 +8,11 @@ use crate::demand;
 use crate::error::Error;
 use crate::experiment::Experiment;
 use crate::machine::{self, CpuTimes};
+use crate::profiles::{self, ProfileVerdict};
 use crate::results::Results;
 use crate::rundir::{self, RunDir, Written};
 use crate::summarise::{Ingredients, summarise};
-use crate::world::World;
+use crate::world::{PROFILES, World};
 use danki_link::Stats;
 use danki_load::Schedule;
 use danki_record::{Calibration, Manifest, Recorder, SCHEMA};
@@ -125,6 +126,7 @@ pub async fn run(
     rundir::write_digest(&dir, &digest, &written.events, &returned, manifest.started_ns)?;
     rundir::write_traces(&dir, &manifest, &written.events)?;
     rundir::write_manifest(&dir, &manifest)?;
+    let profiles = profiles_of(experiment, &dir)?;
     load?;
     ended?;
     Ok(Results {
@@ -134,7 +136,13 @@ pub async fn run(
         description: experiment.description.clone(),
         rows: digest.rows,
         returned,
+        profiles,
     })
+}
+
+fn profiles_of(experiment: &Experiment, dir: &Path) -> Result<Vec<ProfileVerdict>, Error> {
+    let asked = experiment.host.profile.unwrap_or(false);
+    if asked { profiles::fold(&dir.join(PROFILES)) } else { Ok(Vec::new()) }
 }
 
 async fn finish(run_dir: RunDir) -> Result<Written, Error> {

@@ -2,10 +2,10 @@
 
 use crate::capture::ByClient;
 use crate::experiment::Experiment;
-use crate::results::{Row, RowCall};
+use crate::results::Row;
 use bytes::Bytes;
 use danki_explain::{Context, EnvFacts, Facts, Part, Setting, Variant as Explained, by_variant, findings};
-use danki_model::{EnvId, RequestId};
+use danki_model::{EnvId, InitializationType, RequestId};
 use danki_record::{
     Calibration, CaptureCounts, ClosedBy, ConnectionCounts, Event, Finding, Quantiles, SCHEMA, Start, Status,
     Summary, VariantSummary,
@@ -14,6 +14,8 @@ use danki_stats::{Interval, Method, Sample, quantile_interval};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
+
+mod rows;
 
 /// What an invocation returned.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -80,6 +82,7 @@ pub fn summarise(from: Ingredients<'_>) -> Digest {
             returned: returned_numbers(returned),
             ..of_invocations(of_name)
         };
+        summary.throttles = facts.refused.iter().filter(|r| r.variant == variant.name).count() as u64;
         let n = summary.invocations.max(1) as f64;
         summary.connections_per_invocation = summary.connections.opened as f64 / n;
         summary.handshakes_per_invocation = summary.connections.tls_handshakes as f64 / n;
@@ -109,7 +112,7 @@ pub fn summarise(from: Ingredients<'_>) -> Digest {
         link: from.link,
         caveats,
     };
-    Digest { summary, rows: rows(&explained), explained }
+    Digest { summary, rows: rows::rows(&explained, &facts), explained }
 }
 
 /// The name of a part as a key of `waterfall_ms`.
@@ -171,10 +174,6 @@ fn of_invocations(explained: Option<&Explained>) -> VariantSummary {
     let ms = |ns: u64| ns as f64 / 1e6;
     let durations_ms: f64 = all.iter().map(|(i, _)| i.duration_ms).sum();
     let share = |part_ms: f64| if durations_ms > 0.0 { part_ms / durations_ms } else { 0.0 };
-    let mut calls: BTreeMap<String, Vec<f64>> = BTreeMap::new();
-    for call in explained.iter().flat_map(|e| e.calls()) {
-        calls.entry(call.service.clone()).or_default().push(call.ms());
-    }
     let waterfall =
         Part::ALL.map(|part| (part_key(part), quantiles(all.iter().map(|(_, w)| ms(w.parts[part])))));
     VariantSummary {
@@ -191,7 +190,9 @@ fn of_invocations(explained: Option<&Explained>) -> VariantSummary {
         client_ms: over(&|i| ms(i.responded_ns.saturating_sub(i.dispatched_ns))),
         late_ms: over(&|i| ms(i.dispatched_ns.saturating_sub(i.intended_ns))),
         init_ms: all.iter().filter_map(|(i, _)| i.init_ms).collect(),
-        calls: calls.into_iter().map(|(service, ms)| (service, quantiles(ms))).collect(),
+        calls: by_connection(explained),
+        durations: by_start(all.iter().map(|(i, _)| i)),
+        throttles: 0,
         returned: BTreeMap::new(),
         connections: ConnectionCounts::default(),
         capture: CaptureCounts::default(),
@@ -202,6 +203,42 @@ fn of_invocations(explained: Option<&Explained>) -> VariantSummary {
         unattributed_ratio: explained.map_or(0.0, Explained::unattributed),
         waterfall_ms: waterfall.into(),
     }
+}
+
+/// Calls by service, and by whether they opened a connection.
+fn by_connection(explained: Option<&Explained>) -> BTreeMap<String, Quantiles> {
+    let mut split: BTreeMap<&str, [Vec<f64>; 2]> = BTreeMap::new();
+    for call in explained.iter().flat_map(|e| e.calls()) {
+        split.entry(&call.service).or_default()[usize::from(call.is_new())].push(call.ms());
+    }
+    let mut calls = BTreeMap::new();
+    for (service, [kept, new]) in split {
+        calls.insert(service.to_owned(), quantiles(kept.iter().chain(&new).copied()));
+        if !kept.is_empty() && !new.is_empty() {
+            calls.insert(format!("{service}_kept"), quantiles(kept));
+            calls.insert(format!("{service}_new"), quantiles(new));
+        }
+    }
+    calls
+}
+
+/// Durations by how the invocation found its env.
+fn by_start<'a>(
+    invocations: impl Iterator<Item = &'a danki_record::Invocation>,
+) -> BTreeMap<String, Quantiles> {
+    let mut seen = BTreeSet::new();
+    let mut split: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
+    for i in invocations {
+        let first = seen.insert(i.env);
+        let start = match (i.initialization, i.start) {
+            (InitializationType::ProvisionedConcurrency, _) if first => "provisioned_first",
+            (InitializationType::ProvisionedConcurrency, _) => "provisioned_later",
+            (InitializationType::OnDemand, Start::Warm) => "warm",
+            (InitializationType::OnDemand, _) => "cold",
+        };
+        split.entry(start).or_default().push(i.duration_ms);
+    }
+    split.into_iter().map(|(start, ms)| (start.to_owned(), quantiles(ms))).collect()
 }
 
 fn connections(envs: &[&EnvFacts]) -> ConnectionCounts {
@@ -241,29 +278,6 @@ fn returned_numbers<'a>(returned: impl Iterator<Item = &'a Returned>) -> BTreeMa
         }
     }
     fields.into_iter().map(|(field, values)| (field, quantiles(values))).collect()
-}
-
-fn rows(explained: &[Explained]) -> Vec<Row> {
-    let mut rows: Vec<Row> =
-        explained.iter().flat_map(|e| &e.invocations).map(|(i, w)| row(i, &w.calls)).collect();
-    rows.sort_by_key(|row| row.invocation.dispatched_ns);
-    let mut last_end: HashMap<EnvId, u64> = HashMap::new();
-    for row in &mut rows {
-        let i = &row.invocation;
-        let end = last_end.insert(i.env, i.responded_ns);
-        row.idle_ns = end.map(|end| i.dispatched_ns.saturating_sub(end));
-    }
-    rows
-}
-
-fn row(invocation: &danki_record::Invocation, calls: &[danki_explain::Call]) -> Row {
-    let calls = calls.iter().map(|call| RowCall {
-        service: call.service.clone(),
-        ms: call.ms(),
-        port: call.client.port(),
-        new_connection: call.is_new(),
-    });
-    Row { invocation: invocation.clone(), calls: calls.collect(), idle_ns: None }
 }
 
 /// What findings need to know beside the facts.

@@ -1,6 +1,6 @@
 //! The world around a function: region in a network namespace of its own, link, host. Started and ended together.
 
-use crate::error::Error;
+use crate::error::{Error, file};
 use crate::experiment::Experiment;
 use crate::runner::Setup;
 use danki_host::{DnsServer, Host, HostConfig, ThawOrder, Tracing, XRayServer};
@@ -9,7 +9,9 @@ use danki_record::{Event, Recorder};
 use danki_region::{Config as RegionConfig, Region, Sockets};
 use danki_sys::plan::{CgroupPlan, EnvPlan, NetPlan, SocketPlan, TunPlan, UserPlan};
 use danki_sys::{Keeper, Sandbox};
+use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::pin::pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,6 +31,9 @@ const BACKLOG: i32 = 1_024;
 
 /// The region, for host's resolvers and for those who watch over it.
 type SharedRegion = Arc<Mutex<Region>>;
+
+/// Directory of CPU profiles in a run directory.
+pub const PROFILES: &str = "profiles";
 
 /// How often it is looked whether the region still lives.
 const WATCH: Duration = Duration::from_millis(200);
@@ -75,6 +80,9 @@ impl World {
         let mut host_config = host_config(experiment, setup, &root_pem, offload);
         host_config.tracing = experiment.xray_sampling.map(|sampling| tracing(sampling, &region, recorder));
         adjust(&mut host_config);
+        if let Some(dir) = &host_config.profiles {
+            make_profiles(dir)?;
+        }
         let dns = dns_server(&region);
         let host = Host::start(host_config, Arc::clone(&setup.keeper), link.handle(), recorder.clone(), dns)?;
         Ok(World { host: Arc::new(host), region, link, sandbox })
@@ -152,6 +160,12 @@ fn tracing(sampling: f64, region: &SharedRegion, recorder: &Recorder) -> Tracing
     Tracing { sampling, serve }
 }
 
+/// Every env writes here, each as a user of its own.
+fn make_profiles(dir: &Path) -> Result<(), Error> {
+    fs::create_dir_all(dir).map_err(file("create", dir))?;
+    fs::set_permissions(dir, fs::Permissions::from_mode(0o1777)).map_err(file("open for all", dir))
+}
+
 /// Why the region is dead; none while it lives. Looks once: the lock is held for no longer.
 fn death(region: &SharedRegion) -> Option<danki_region::Error> {
     let mut region = lock(region);
@@ -223,6 +237,7 @@ fn host_config(experiment: &Experiment, setup: &Setup, root_pem: &str, offload: 
         thaw_order: keys.event_first.map_or(default.thaw_order, ThawOrder::Mixed),
         init_boost: keys.init_boost.unwrap_or(default.init_boost),
         roots: keys.roots,
+        profiles: keys.profile.unwrap_or(false).then(|| setup.dir.join(PROFILES)),
         quota_phase: keys.quota_phase.unwrap_or(default.quota_phase),
         idle_ttl: keys.idle_ttl_s.map_or(default.idle_ttl, Duration::from_secs_f64),
         pc_settle: keys.pc_ready_after_init_s.map_or(default.pc_settle, Duration::from_secs_f64),

@@ -58,8 +58,16 @@ pub struct VariantSummary {
     pub late_ms: Quantiles,
     /// `Init Duration` of each cold start, in order.
     pub init_ms: Vec<f64>,
-    /// Requests to the region by service: with the connection set-up they needed, at the env's network edge.
+    /// Requests to the region by service: with the connection set-up they needed, at the env's network edge. `SERVICE_new` are those
+    /// that opened their connection, `SERVICE_kept` the others, where there are both.
     pub calls: BTreeMap<String, Quantiles>,
+    /// `Duration` by how the invocation found its env: `cold`, `warm`, and for provisioned envs `provisioned_first` and
+    /// `provisioned_later`.
+    #[serde(default)]
+    pub durations: BTreeMap<String, Quantiles>,
+    /// Invocations that were throttled: they are in no other number.
+    #[serde(default)]
+    pub throttles: u64,
     /// Numbers at the top level of the function's JSON responses.
     pub returned: BTreeMap<String, Quantiles>,
     /// What happened to connections.
@@ -226,6 +234,8 @@ mod tests {
             late_ms: quantiles(),
             init_ms: vec![120.0],
             calls: [("dynamodb".to_owned(), quantiles())].into(),
+            durations: BTreeMap::new(),
+            throttles: 0,
             returned: BTreeMap::new(),
             connections: ConnectionCounts::default(),
             capture: CaptureCounts::default(),

@@ -2,8 +2,9 @@
 
 use crate::style::Style;
 use crate::table::{Align, Table, number};
-use danki_lab::{Results, Row};
-use danki_record::{Start, Status};
+use danki_lab::{Opened, Results, Row};
+use danki_model::InitializationType;
+use danki_record::{ClosedBy, Start, Status};
 use std::collections::HashMap;
 
 /// A longer run shows the first and last of each variant; all are in `invocations.csv`.
@@ -28,6 +29,10 @@ pub fn table(results: &Results, style: &Style) -> String {
         table.column(title, align);
     }
     let shown = shown(&results.rows);
+    let stories = shown.iter().any(|row| story(row).is_some());
+    if stories {
+        table.column("connection", Align::Left);
+    }
     let left_out = results.rows.len() - shown.len();
     for row in shown {
         let mut cells = vec![row.invocation.index.to_string()];
@@ -41,13 +46,38 @@ pub fn table(results: &Results, style: &Style) -> String {
             number(row.invocation.duration_ms),
             ports(row),
         ]);
+        cells.extend(stories.then(|| story(row).unwrap_or_default()));
         table.row(cells);
     }
     let mut text = table.render(style);
+    text.push_str(&profiles(results, style));
     if left_out > 0 {
         text.push_str(&style.faint(&format!("{left_out} more in invocations.csv\n")));
     }
     text
+}
+
+/// What the profile of each invocation says.
+fn profiles(results: &Results, style: &Style) -> String {
+    if results.profiles.is_empty() {
+        return String::new();
+    }
+    let mut table =
+        Table::new(&[("#", Align::Right), ("variant", Align::Left), ("profile: socket", Align::Left)]);
+    for title in ["TLS ms", "modules ms", "GC ms", "busy ms"] {
+        table.column(title, Align::Right);
+    }
+    let of = |row: &&Row| {
+        let id = &row.invocation.request_id.0;
+        results.profiles.iter().find(|p| p.request_id == *id).map(|profile| (row.invocation.clone(), profile))
+    };
+    for (invocation, profile) in shown(&results.rows).iter().filter_map(of) {
+        let socket = if profile.created_socket { "created" } else { "–" };
+        let mut cells = vec![invocation.index.to_string(), invocation.variant, socket.to_owned()];
+        cells.extend([profile.tls_ms, profile.modules_ms, profile.gc_ms, profile.busy_ms].map(number));
+        table.row(cells);
+    }
+    format!("\n{}", table.render(style))
 }
 
 fn shown(rows: &[Row]) -> Vec<&Row> {
@@ -72,6 +102,7 @@ fn case(row: &Row) -> String {
         (Start::Cold, _) => "cold".to_owned(),
         (Start::Suppressed, _) => "init again".to_owned(),
         (Start::Warm, Some(idle_ns)) => format!("+{}", seconds(idle_ns)),
+        (Start::Warm, None) if provisioned(row) => "first on PC".to_owned(),
         (Start::Warm, None) => "warm".to_owned(),
     };
     match &row.invocation.status {
@@ -80,6 +111,39 @@ fn case(row: &Row) -> String {
         Status::Timeout => case.push_str(", timeout"),
     }
     case
+}
+
+fn provisioned(row: &Row) -> bool {
+    row.invocation.initialization == InitializationType::ProvisionedConcurrency
+}
+
+/// `opened in call 1`, `42692 of init: closed by server after 62.5 s`: what became of the connection that there was.
+fn story(row: &Row) -> Option<String> {
+    let call = row.calls.iter().find(|call| call.predecessor.is_some()).or(row.calls.first())?;
+    let place = |opened| match opened {
+        Opened::Init => "init".to_owned(),
+        Opened::Invocation(index) => format!("call {index}"),
+    };
+    let Some(before) = call.predecessor else {
+        return (!call.new_connection)
+            .then_some(call.opened)
+            .flatten()
+            .map(|at| format!("opened in {}", place(at)));
+    };
+    let end = match (before.closed_by, before.idle_ns) {
+        (Some(by), Some(idle_ns)) => format!("{} after {}", ended(by), seconds(idle_ns)),
+        _ => "still open".to_owned(),
+    };
+    Some(format!("{} of {}: {end}", before.port, place(before.opened)))
+}
+
+fn ended(by: ClosedBy) -> &'static str {
+    match by {
+        ClosedBy::Client => "closed by client",
+        ClosedBy::Server => "closed by server",
+        ClosedBy::ClientReset => "reset by client",
+        ClosedBy::ServerReset => "reset by server",
+    }
 }
 
 fn seconds(ns: u64) -> String {

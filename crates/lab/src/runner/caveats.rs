@@ -18,6 +18,11 @@ pub fn of_set_up(experiment: &Experiment, setup: &Setup) -> Vec<String> {
             experiment.time_scale
         ));
     }
+    if experiment.host.profile == Some(true) {
+        caveats.push(
+            "Node functions were profiled: that takes CPU; times of another run are to be quoted".to_owned(),
+        );
+    }
     if experiment.quick {
         caveats.push("--quick: fewer invocations than the experiment asks for".to_owned());
     }

@@ -37,6 +37,8 @@ fn variant(name: &str, p50: f64, handshakes: u64) -> VariantSummary {
         late_ms: quantiles(3, 0.1),
         init_ms: vec![312.5],
         calls: [("dynamodb".to_owned(), quantiles(3, p50 / 2.0))].into(),
+        durations: BTreeMap::new(),
+        throttles: 0,
         returned: [("ms".to_owned(), quantiles(3, p50 / 1.5))].into(),
         connections: ConnectionCounts {
             opened: handshakes,
@@ -86,7 +88,14 @@ fn row(variant: &str, index: u32, start: Start, port: u16, new_connection: bool)
             throttled_periods: 1,
             response_bytes: 1,
         },
-        calls: vec![RowCall { service: "dynamodb".to_owned(), ms: 20.5, port, new_connection }],
+        calls: vec![RowCall {
+            service: "dynamodb".to_owned(),
+            ms: 20.5,
+            port,
+            new_connection,
+            opened: None,
+            predecessor: None,
+        }],
         idle_ns: (index > 0).then_some(19_950_000_000),
     }
 }
@@ -177,6 +186,7 @@ fn results() -> Results {
         description: "What does keep-alive buy?".to_owned(),
         rows,
         returned: Vec::new(),
+        profiles: Vec::new(),
     }
 }
 

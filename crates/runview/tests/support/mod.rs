@@ -205,6 +205,8 @@ fn summary_of(v: &danki_explain::Variant) -> VariantSummary {
         late_ms: quantiles(all().map(|_| 0.1)),
         init_ms: vec![4.5],
         calls: Default::default(),
+        durations: Default::default(),
+        throttles: 0,
         returned: Default::default(),
         connections: ConnectionCounts::default(),
         capture: CaptureCounts::default(),
