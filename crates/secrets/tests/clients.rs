@@ -181,13 +181,15 @@ impl Process {
     }
 
     fn wait_until_it_serves(&mut self) {
-        let stdout = self.0.stdout.as_mut().expect("piped");
+        let mut stdout = self.0.stdout.take().expect("piped");
         let mut said = Vec::new();
         while !String::from_utf8_lossy(&said).contains("Serving on port") {
             let mut byte = [0];
             assert_eq!(stdout.read(&mut byte).expect("readable"), 1, "{}", String::from_utf8_lossy(&said));
             said.extend(byte);
         }
+        // A pipe that nobody reads would fill up and hold up who writes.
+        std::thread::spawn(move || std::io::copy(&mut stdout, &mut std::io::sink()));
     }
 }
 
@@ -230,6 +232,38 @@ fn ten_thousand_connections_are_bounded_and_the_newest_served() {
     let told = (0..50)
         .any(|_| Client::connect(process.1, Some(TOKEN)).answer().is_some_and(|answer| answer.status == 429));
     assert!(told);
+}
+
+#[test]
+fn memory_stays_where_it_is() {
+    // Values, refusals and nonsense; connections that end in every way.
+    let upstream = Upstream::start(|call| match call.index % 4 {
+        0 => Reply::refusal(400, "ResourceNotFoundException"),
+        1 => Reply::Json(200, "<html>".into()),
+        _ => Reply::value(call, &"x".repeat(10_000)),
+    });
+    let process = Process::start(&upstream.url);
+    let rss_kib = || {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", process.0.id())).expect("it lives");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
+        line.trim().split(' ').next().and_then(|kib| kib.parse::<u64>().ok()).expect("a number")
+    };
+    let round = |first: usize| {
+        let mut kept = Client::connect(process.1, Some(TOKEN));
+        for index in first..first + 400 {
+            kept.get(&format!("/secretsmanager/get?secretId={index}&refreshNow=true"));
+            kept.get(A);
+            let mut broken = Client::connect(process.1, None);
+            broken.send(b"GET /half");
+            Client::connect(process.1, None).get("/elsewhere");
+        }
+    };
+    // The cache fills up in the first rounds: a thousand values of ten kilobytes.
+    (0..4).for_each(|number| round(number * 400));
+    let before = rss_kib();
+    (4..10).for_each(|number| round(number * 400));
+    let after = rss_kib();
+    assert!(after < before + 1024, "{before} KiB before, {after} KiB after");
 }
 
 #[test]
