@@ -8,7 +8,7 @@ import type { Evidence, Finding } from './schema';
 const LEVELS = { problem: 'cause', note: 'note', good: 'good' } as const;
 
 const title = (kind: string): string => {
-  const words = kind.replaceAll('_', ' ').replace('dns', 'DNS').replace('tls', 'TLS').replace('pc ', 'PC ').replace('sdk', 'SDK');
+  const words = (kind === 'throttled' ? 'CPU throttled' : kind).replaceAll('_', ' ').replace('dns', 'DNS').replace('tls', 'TLS').replace('pc ', 'PC ').replace('sdk', 'SDK');
   return words[0].toUpperCase() + words.slice(1);
 };
 

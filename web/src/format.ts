@@ -18,6 +18,7 @@ export const usd = (value: number): string => `$${value.toFixed(Math.abs(value) 
 
 /** µs on an axis, in the unit that fits. */
 export function span(us: number): string {
+  if (us === 0) return '0';
   if (us >= 60e6) return `${number(us / 60e6)} min`;
   if (us >= 1e6) return `${number(us / 1e6)} s`;
   if (us >= 1e3) return `${number(us / 1e3)} ms`;
