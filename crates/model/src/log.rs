@@ -107,13 +107,13 @@ pub fn crash(request: &RequestId, message: &str, error_type: &str) -> String {
     format!("RequestId: {request} Error: {message}\n{error_type}")
 }
 
-/// `EXTENSION	Name: …`, written when init ends.
+/// `EXTENSION Name: …`, written when init ends.
 pub fn extension(name: &str, state: &str, events: &[&str], error_type: Option<&str>) -> String {
     let error = error_type.map(|kind| format!("\tError Type: {kind}")).unwrap_or_default();
     format!("EXTENSION\tName: {name}\tState: {state}\tEvents: [{}]{error}", events.join(", "))
 }
 
-/// `TELEMETRY	Name: …`, written when an extension subscribes.
+/// `TELEMETRY Name: …`, written when an extension subscribes.
 pub fn telemetry(name: &str, types: &[&str]) -> String {
     let capital = |word: &&str| {
         let (first, rest) = word.split_at(word.len().min(1));
