@@ -9,6 +9,9 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::Path;
 
+/// A larger file is left alone: a minute of samples takes a tenth of it.
+const PROFILE_MAX: u64 = 64 * 1024 * 1024;
+
 /// The answer for one invocation. Times are CPU-profile samples summed, ms.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ProfileVerdict {
@@ -61,22 +64,26 @@ enum Work {
     Other,
 }
 
-/// Folds the profiles of a run, which `host` had written, into `verdicts.jsonl` beside them.
-pub fn fold(dir: &Path) -> Result<Vec<ProfileVerdict>, Error> {
+/// Folds the profiles in a directory that envs wrote to into a file that is out of their reach.
+pub fn fold(dir: &Path, verdicts_at: &Path) -> Result<Vec<ProfileVerdict>, Error> {
     let mut verdicts = Vec::new();
     let entries = fs::read_dir(dir).map_err(file("read", dir))?;
     for path in entries.flatten().map(|entry| entry.path()) {
         let Some(name) = path.file_name().and_then(|n| n.to_str()?.strip_suffix(".cpuprofile")) else {
             continue;
         };
-        let text = fs::read_to_string(&path).map_err(file("read", &path))?;
+        // The function's user could write anything here, links to other places too.
+        let is = fs::symlink_metadata(&path).map_err(file("read", &path))?;
+        if !is.is_file() || is.len() > PROFILE_MAX {
+            continue;
+        }
+        let text = String::from_utf8_lossy(&fs::read(&path).map_err(file("read", &path))?).into_owned();
         // A process that was killed while it wrote leaves half a file: no verdict of this one.
         verdicts.extend(verdict(name, &text));
     }
     verdicts.sort_by(|a, b| a.request_id.cmp(&b.request_id));
     let lines: Vec<String> = verdicts.iter().filter_map(|v| serde_json::to_string(v).ok()).collect();
-    let path = dir.join("verdicts.jsonl");
-    fs::write(&path, lines.join("\n") + "\n").map_err(file("write", &path))?;
+    fs::write(verdicts_at, lines.join("\n") + "\n").map_err(file("write", verdicts_at))?;
     Ok(verdicts)
 }
 
@@ -90,20 +97,13 @@ pub fn verdict(request_id: &str, text: &str) -> Option<ProfileVerdict> {
             parent[*child] = Some(n);
         }
     }
-    let work = |sample: usize| {
-        // As many steps as there are nodes at most: a malformed tree may have a ring.
-        let stack = std::iter::successors(Some(sample), |n| parent[*n]).take(profile.nodes.len());
-        stack
-            .map(|n| of_frame(&profile.nodes[n].frame))
-            .find(|work| *work != Work::Other)
-            .unwrap_or(Work::Other)
-    };
+    let work = of_stacks(&profile.nodes, &parent);
     let mut verdict = ProfileVerdict { request_id: request_id.to_owned(), ..ProfileVerdict::default() };
     verdict.created_socket = profile.nodes.iter().any(|node| makes_socket(&node.frame));
     for (id, delta_us) in profile.samples.iter().zip(&profile.deltas) {
         let Some(node) = at.get(id) else { continue };
         let ms = (*delta_us).max(0) as f64 / 1e3;
-        match work(*node) {
+        match work[*node] {
             Work::Idle => continue,
             Work::Gc => verdict.gc_ms += ms,
             Work::Tls => verdict.tls_ms += ms,
@@ -113,6 +113,32 @@ pub fn verdict(request_id: &str, text: &str) -> Option<ProfileVerdict> {
         verdict.busy_ms += ms;
     }
     Some(verdict)
+}
+
+/// What each node's stack is busy with: its innermost frame that answers a question. Each node is looked at once, whatever the tree is
+/// like: the file is the function's to write.
+fn of_stacks(nodes: &[Node], parent: &[Option<usize>]) -> Vec<Work> {
+    let mut known: Vec<Option<Work>> = nodes
+        .iter()
+        .zip(parent)
+        .map(|(node, parent)| {
+            let own = of_frame(&node.frame);
+            (own != Work::Other || parent.is_none()).then_some(own)
+        })
+        .collect();
+    let mut seen = vec![false; nodes.len()];
+    for start in 0..nodes.len() {
+        let mut path = Vec::new();
+        let mut at = start;
+        while known[at].is_none() && !std::mem::replace(&mut seen[at], true) {
+            path.push(at);
+            at = parent[at].unwrap_or(at);
+        }
+        // A ring leads back to where nothing is known.
+        let work = known[at].unwrap_or(Work::Other);
+        path.into_iter().for_each(|n| known[n] = Some(work));
+    }
+    known.into_iter().map(|work| work.unwrap_or(Work::Other)).collect()
 }
 
 /// A profile is a sample: any of the functions that only a new socket runs will do.
@@ -180,5 +206,29 @@ mod tests {
         let ring = json!({"nodes": [node(1, "a", "", &[2]), node(2, "b", "", &[1])], "samples": [2, 9], "timeDeltas": [100, 5]});
         let got = verdict("r", &ring.to_string()).expect("a profile of sorts");
         assert!(!got.created_socket && got.busy_ms == 0.1);
+    }
+
+    #[test]
+    fn only_plain_files_are_read() {
+        let dir = tempfile::tempdir().expect("a directory");
+        let profiles = dir.path().join("profiles");
+        fs::create_dir(&profiles).expect("made");
+        std::os::unix::fs::symlink("/dev/zero", profiles.join("endless.cpuprofile")).expect("linked");
+        fs::write(profiles.join("r.cpuprofile"), json!({"nodes": []}).to_string()).expect("written");
+        fs::write(profiles.join("half.cpuprofile"), "{\"nodes\": [").expect("written");
+        let verdicts = fold(&profiles, &dir.path().join("profiles.jsonl")).expect("folded");
+        let ids: Vec<&str> = verdicts.iter().map(|v| v.request_id.as_str()).collect();
+        assert_eq!(ids, ["r"]);
+    }
+
+    #[test]
+    fn a_deep_stack_takes_no_longer_than_its_length() {
+        let depth: u32 = 50_000;
+        let mut nodes: Vec<_> = (1..depth).map(|id| node(id, "f", "", &[id + 1])).collect();
+        nodes.push(node(depth, "Module._load", "node:internal/modules/cjs/loader", &[]));
+        let samples: Vec<u32> = (1..=depth).collect();
+        let text = json!({"nodes": nodes, "samples": samples, "timeDeltas": vec![1; depth as usize]});
+        let got = verdict("r", &text.to_string()).expect("a profile");
+        assert_eq!(got.modules_ms, 0.001);
     }
 }

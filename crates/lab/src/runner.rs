@@ -142,7 +142,7 @@ pub async fn run(
 
 fn profiles_of(experiment: &Experiment, dir: &Path) -> Result<Vec<ProfileVerdict>, Error> {
     let asked = experiment.host.profile.unwrap_or(false);
-    if asked { profiles::fold(&dir.join(PROFILES)) } else { Ok(Vec::new()) }
+    if asked { profiles::fold(&dir.join(PROFILES), &dir.join("profiles.jsonl")) } else { Ok(Vec::new()) }
 }
 
 async fn finish(run_dir: RunDir) -> Result<Written, Error> {
