@@ -61,11 +61,19 @@ fn columns_are_as_long_as_there_are_rows_and_parts_fill_the_span() {
     assert!(text.starts_with("<!doctype html>") && !text.contains("%DANKI-"), "all marks are replaced");
 }
 
+/// Writes what a run directory must have.
+fn write(run: &Run, dir: &Path) {
+    let put = |name: &str, text: String| fs::write(dir.join(name), text).expect("written");
+    put("manifest.json", serde_json::to_string(&run.manifest).expect("plain"));
+    put("summary.json", serde_json::to_string(&run.summary).expect("plain"));
+    put("events.jsonl", run.events.iter().map(|e| serde_json::to_string(e).expect("plain") + "\n").collect());
+}
+
 #[test]
 fn a_run_directory_is_read_back_and_a_broken_one_is_named() {
     let dir = tempfile::tempdir().expect("a directory");
     let run = support::run(20);
-    support::write(&run, dir.path());
+    write(&run, dir.path());
     let back = Run::read(dir.path()).expect("reads");
     let names = |run: &Run| run.summary.findings.iter().map(|f| f.kind.clone()).collect::<Vec<_>>();
     assert_eq!((names(&back), back.events.len()), (names(&run), run.events.len()));

@@ -85,5 +85,9 @@ fn table(trials: &[Trial], summary: &Summary) -> String {
         }
         table.row(cells);
     }
-    format!("\n{}\n{}", style.bold("Advice, predicted and measured (medians of Duration, ms)"), table.render(&style))
+    format!(
+        "\n{}\n{}",
+        style.bold("Advice, predicted and measured (medians of Duration, ms)"),
+        table.render(&style)
+    )
 }

@@ -31,7 +31,8 @@ pub fn check(args: &Args) -> Result<Exit, Failure> {
     }
     if let Some(path) = &args.markdown {
         let file = OpenOptions::new().create(true).append(true).open(path);
-        file.and_then(|mut f| f.write_all(markdown(name, &checks).as_bytes())).map_err(|e| unwritable(path, &e))?;
+        file.and_then(|mut f| f.write_all(markdown(name, &checks).as_bytes()))
+            .map_err(|e| unwritable(path, &e))?;
     }
     Ok(if checks.iter().all(|c| c.kept) { Exit::Fine } else { Exit::Missed })
 }
@@ -53,7 +54,10 @@ fn print(checks: &[Check]) {
         let note = if c.note.is_empty() { String::new() } else { format!("  ({})", c.note) };
         let relation = if c.kept { "≤" } else { ">" };
         let measured = number_or_dash(c.measured);
-        terminal::print(&format!("{mark} {}: {} {measured} {relation} {}{note}\n", c.variant, c.name, c.limit));
+        terminal::print(&format!(
+            "{mark} {}: {} {measured} {relation} {}{note}\n",
+            c.variant, c.name, c.limit
+        ));
     }
     let missed = checks.iter().filter(|c| !c.kept).count();
     terminal::print(&format!("{} limits kept, {missed} missed\n", checks.len() - missed));

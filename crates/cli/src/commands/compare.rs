@@ -82,7 +82,8 @@ fn as_table(rows: &[Row]) -> String {
                 cells.push(format!("{:.3} … {:.3}", c.low, c.high));
                 let primary = if r.measure == Measure::DurationP50 { "" } else { " (beside)" };
                 cells.push(format!("{}{primary}", c.verdict.words()));
-                cells.push(if c.over == Over::Envs { "envs" } else { "invocations only: one env" }.to_owned());
+                cells
+                    .push(if c.over == Over::Envs { "envs" } else { "invocations only: one env" }.to_owned());
             }
             None => cells.extend(["–", "–", "–", "–", "no values"].map(str::to_owned)),
         }

@@ -17,8 +17,11 @@ pub fn import(args: &Import) -> Result<Exit, Failure> {
         .map_err(|e| Failure::usage(format!("cannot read {}: {e}", file.display())))?;
     let (reports, others) = read_aws_logs(&text);
     if reports.is_empty() {
-        return Err(Failure::usage(format!("{} has no REPORT line and no platform.report record", file.display()))
-            .hint("`aws logs tail /aws/lambda/NAME --since 1d > FILE` writes such a file"));
+        return Err(Failure::usage(format!(
+            "{} has no REPORT line and no platform.report record",
+            file.display()
+        ))
+        .hint("`aws logs tail /aws/lambda/NAME --since 1d > FILE` writes such a file"));
     }
     let run = Run::read(&runs::find(run)?)?;
     terminal::note(&format!("{} reports; {others} other lines", reports.len()));
@@ -27,8 +30,10 @@ pub fn import(args: &Import) -> Result<Exit, Failure> {
         let mut sizes: Vec<u32> = reports.iter().map(|r| r.memory_mb).collect();
         sizes.sort_unstable();
         sizes.dedup();
-        return Err(Failure::usage(format!("AWS's reports are of {sizes:?} MB, and no variant of the run is"))
-            .hint("run the function at that size: danki bench DIR --memory MB"));
+        return Err(Failure::usage(format!(
+            "AWS's reports are of {sizes:?} MB, and no variant of the run is"
+        ))
+        .hint("run the function at that size: danki bench DIR --memory MB"));
     }
     terminal::print(&table(&rows));
     Ok(Exit::Fine)
@@ -41,7 +46,8 @@ fn table(rows: &[Validity]) -> String {
         .for_each(|title| table.column(title, Align::Right));
     for r in rows {
         for (what, answer) in [("Duration p50, warm", &r.duration), ("Init Duration p50", &r.init)] {
-            let mut cells = vec![r.variant.clone(), what.to_owned(), r.memory_mb.to_string(), r.n_aws.to_string()];
+            let mut cells =
+                vec![r.variant.clone(), what.to_owned(), r.memory_mb.to_string(), r.n_aws.to_string()];
             cells.extend(numbers(answer.as_ref()));
             table.row(cells);
         }

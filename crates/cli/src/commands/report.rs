@@ -56,6 +56,7 @@ fn open(path: &Path) -> Result<(), Failure> {
     let mut opener = Command::new("xdg-open");
     opener.arg(path).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     opener.status().map(|_| ()).map_err(|e| {
-        Failure::machine(format!("cannot run xdg-open: {e}")).hint(format!("open {} in a browser", path.display()))
+        Failure::machine(format!("cannot run xdg-open: {e}"))
+            .hint(format!("open {} in a browser", path.display()))
     })
 }

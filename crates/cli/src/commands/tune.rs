@@ -41,7 +41,8 @@ fn experiment(args: &Tune, options: &Options) -> Result<Experiment, Failure> {
     let mut experiment = Experiment::read(&bench::find(&args.target)?, options)?;
     experiment.name = format!("tune-{}", experiment.name);
     experiment.expect.clear();
-    let first = experiment.variants.first().cloned().ok_or_else(|| Failure::usage("no variant".to_owned()))?;
+    let first =
+        experiment.variants.first().cloned().ok_or_else(|| Failure::usage("no variant".to_owned()))?;
     let mut variants = Vec::new();
     for mb in &args.memory {
         let mut variant = first.clone();
@@ -50,7 +51,8 @@ fn experiment(args: &Tune, options: &Options) -> Result<Experiment, Failure> {
         variants.push(variant);
     }
     experiment.variants = variants;
-    experiment.load = Load::Sequence { count: if options.quick { 5 } else { args.count.max(2) }, gaps_ms: vec![0.0] };
+    experiment.load =
+        Load::Sequence { count: if options.quick { 5 } else { args.count.max(2) }, gaps_ms: vec![0.0] };
     Ok(experiment)
 }
 
@@ -62,7 +64,9 @@ fn table(sizes: &[Size], best: Optimum) -> String {
         .for_each(|title| table.column(title, Align::Right));
     table.column("best for", Align::Left);
     for (at, s) in sizes.iter().enumerate() {
-        let interval = s.p50_interval.map_or("n too small".to_owned(), |[a, b]| format!("{} … {}", number(a), number(b)));
+        let interval = s
+            .p50_interval
+            .map_or("n too small".to_owned(), |[a, b]| format!("{} … {}", number(a), number(b)));
         let named = [(best.cost, "cost"), (best.speed, "speed"), (best.balanced, "both")];
         let for_what: Vec<&str> = named.iter().filter(|(n, _)| *n == at).map(|(_, what)| *what).collect();
         table.row([

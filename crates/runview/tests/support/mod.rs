@@ -10,9 +10,8 @@ use danki_record::{
 use danki_runview::{Run, context};
 use danki_stats::{Method, Sample};
 use serde_json::json;
-use std::fs;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 const MS: u64 = 1_000_000;
 
@@ -238,12 +237,4 @@ fn manifest() -> Manifest {
         calibration: Calibration { cpu_factor: Some(1.2), measurements: Vec::new() },
         complete: true,
     }
-}
-
-/// Writes what a run directory must have.
-pub fn write(run: &Run, dir: &Path) {
-    let put = |name: &str, text: String| fs::write(dir.join(name), text).expect("written");
-    put("manifest.json", serde_json::to_string(&run.manifest).expect("plain"));
-    put("summary.json", serde_json::to_string(&run.summary).expect("plain"));
-    put("events.jsonl", run.events.iter().map(|e| serde_json::to_string(e).expect("plain") + "\n").collect());
 }
