@@ -73,6 +73,7 @@ fn questions_and_kills_are_seen() {
     assert!(mysql(b"SELECT last_insert_id()").last_id && mysql(b"SELECT @@identity").last_id);
     let kill = mysql(b"KILL QUERY 42").kill.expect("a number is there");
     assert_eq!((kill.id, kill.at), (42, (11, 13)));
+    assert!(!mysql(b"SELECT COUNT(*), cast(a AS CHAR(3)), ZZ FROM t WHERE a IN (1)").doubt);
     assert!(mysql(b"SELECT f(1)").doubt && mysql(b"CALL p()").doubt && !mysql(b"SELECT a FROM t").doubt);
 }
 
