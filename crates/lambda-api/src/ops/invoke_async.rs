@@ -2,11 +2,9 @@
 
 use super::invoke;
 use crate::api::Api;
-use crate::request::{Outcome, Reply, Request};
-use serde_json::json;
+use crate::request::{Outcome, Request};
 use std::sync::Arc;
 
 pub fn invoke_async(api: &Arc<Api>, request: &Request) -> Outcome {
-    invoke::event(api, request, invoke::EVENT_BYTES)?;
-    Ok(Reply::json(202, &json!({ "Status": 202 })))
+    invoke::event(api, request, invoke::EVENT_BYTES)
 }

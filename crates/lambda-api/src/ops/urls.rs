@@ -38,7 +38,9 @@ pub fn create(api: &Arc<Api>, request: &Request) -> Outcome {
             );
             return Err(Fault::conflict(message));
         }
-        let view = shown(api, function, &qualifier, &config);
+        let mut view = shown(api, function, &qualifier, &config);
+        // A new one has no time of change: the shape of this answer lacks it.
+        view.as_object_mut().and_then(|view| view.remove("LastModifiedTime"));
         function.urls.insert(qualifier.clone(), config);
         Ok(view)
     })?;

@@ -90,8 +90,6 @@ pub fn with_state(region: &str, name: &str, version: &Version, qualifier: Option
     match &version.last_update {
         LastUpdate::InProgress => {
             put("LastUpdateStatus", "InProgress");
-            put("LastUpdateStatusReason", "The function is being created.");
-            put("LastUpdateStatusReasonCode", "Creating");
         }
         LastUpdate::Successful => {
             put("LastUpdateStatus", "Successful");
