@@ -5,7 +5,7 @@
 
 use crate::deliver::{self, Message};
 use danki_model::telemetry::{self, Platform};
-use danki_runtime_api::{Buffering, Subscription};
+use danki_runtime_api::Subscription;
 use danki_sys::clock;
 use serde_json::Value;
 use std::os::fd::OwnedFd;
@@ -106,8 +106,7 @@ impl Telemetry {
 
     /// An extension subscribes; its listener is in this network namespace.
     pub fn subscribe(&self, subscription: Subscription, netns: OwnedFd) {
-        let Buffering { max_items, max_bytes, .. } = subscription.buffering;
-        let (messages, queue) = mpsc::channel(max_items * BATCHES_BEHIND_MAX);
+        let (messages, queue) = mpsc::channel(subscription.buffering.max_items * BATCHES_BEHIND_MAX);
         let backlog = Arc::new(Backlog::default());
         let destination = subscription.destination.clone();
         tokio::spawn(deliver::run(
@@ -117,7 +116,6 @@ impl Telemetry {
             Arc::clone(&backlog),
             Arc::new(netns),
         ));
-        debug_assert!(max_bytes > 0, "validated when it was read");
         let reader = Reader { subscription, messages, backlog };
         let mut state = self.lock();
         state.history.iter().flatten().for_each(|(kind, record)| reader.put(*kind, record));
