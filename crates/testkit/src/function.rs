@@ -3,7 +3,7 @@
 use crate::lab::within;
 use crate::{Error, Lab};
 use bytes::Bytes;
-use danki_host::{Call, Forced, Outcome, Provisioned};
+use danki_host::{Call, Forced, Outcome, Provisioned, StreamEnd, Wants};
 use danki_record::Invocation;
 use danki_sys::clock;
 use serde_json::Value;
@@ -35,6 +35,19 @@ pub struct Reply {
     pub invocation: Invocation,
     /// The last 4 KB of its log.
     pub log: Vec<String>,
+}
+
+/// What came of an invocation whose caller takes a stream.
+#[derive(Debug, Default)]
+pub struct Streamed {
+    /// The JSON before the body, if there was one.
+    pub prelude: Option<Bytes>,
+    /// When each piece came, ns of the monotonic clock, and the piece.
+    pub chunks: Vec<(u64, Bytes)>,
+    /// How the stream ended; absent if the answer came whole.
+    pub end: Option<StreamEnd>,
+    /// The rest; present when the invocation is over.
+    pub reply: Option<Reply>,
 }
 
 impl<'lab> Function<'lab> {
@@ -104,6 +117,38 @@ impl<'lab> Function<'lab> {
         self.lab.function(self.number).deprovision()
     }
 
+    /// Invokes with a caller that takes a streamed answer as it comes; waits until the env rests again.
+    ///
+    /// # Errors
+    /// As [`Function::invoke`].
+    pub fn stream(&self, event: &Value) -> Result<Streamed, Error> {
+        let context = self.lab.runtime.enter();
+        let call = Call {
+            payload: Bytes::from(serde_json::to_vec(event)?),
+            index: self.sent.fetch_add(1, Ordering::Relaxed),
+            intended_ns: clock::monotonic_ns(),
+            wants: Wants::Stream,
+            ..Call::default()
+        };
+        let pending = self.lab.function(self.number).begin(call)?;
+        drop(context);
+        let read = async {
+            let mut streamed = Streamed::default();
+            if let Some(mut stream) = pending.answer.await.ok().and_then(|answer| answer.stream) {
+                streamed.prelude = stream.prelude().await;
+                while let Some(chunk) = stream.next().await {
+                    streamed.chunks.push((clock::monotonic_ns(), chunk));
+                }
+                streamed.end = Some(stream.end().await);
+            }
+            (streamed, pending.outcome.await)
+        };
+        let (mut streamed, outcome) = self.lab.runtime.block_on(within("a streamed answer", read))?;
+        self.lab.read();
+        streamed.reply = Some(Reply::from(outcome.unwrap_or(Err(danki_host::Error::Stopped))?));
+        Ok(streamed)
+    }
+
     /// As many invocations at once.
     ///
     /// # Errors
@@ -145,9 +190,14 @@ impl Pending<'_> {
     pub fn wait(self) -> Result<Reply, Error> {
         let outcome = self.lab.runtime.block_on(within("an invocation", self.pending.outcome))?;
         self.lab.read();
-        let Outcome { invocation, payload, function_error, log_tail } =
-            outcome.unwrap_or(Err(danki_host::Error::Stopped))?;
-        Ok(Reply { payload, function_error, invocation, log: log_tail })
+        Ok(Reply::from(outcome.unwrap_or(Err(danki_host::Error::Stopped))?))
+    }
+}
+
+impl From<Outcome> for Reply {
+    fn from(outcome: Outcome) -> Reply {
+        let Outcome { invocation, payload, function_error, log_tail } = outcome;
+        Reply { payload, function_error, invocation, log: log_tail }
     }
 }
 

@@ -19,8 +19,9 @@ mod lab;
 mod remains;
 mod skip;
 
+pub use danki_host::StreamEnd;
 pub use error::Error;
-pub use function::{Function, Pending, Reply};
+pub use function::{Function, Pending, Reply, Streamed};
 pub use lab::{Lab, Recorded, Settings};
 pub use remains::{Process, descendants, eventually, traces};
 pub use skip::skipped;
