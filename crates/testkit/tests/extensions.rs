@@ -331,7 +331,7 @@ fn a_log_in_json_has_levels() {
     let log: Vec<Value> =
         lab.log(reply.invocation.env).iter().map(|line| serde_json::from_str(line).unwrap()).collect();
     let kinds: Vec<&str> = log.iter().filter_map(|record| record["type"].as_str()).collect();
-    let expect = ["initStart", "initRuntimeDone", "initReport", "start", "report"]
+    let expect = ["initStart", "initRuntimeDone", "initReport", "start", "runtimeDone", "report"]
         .map(|kind| format!("platform.{kind}"));
     assert_eq!(kinds, expect);
     let own: Vec<(&str, &str)> = log

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use danki_model::lifecycle::{Ending, Failure, Input, Phase};
 use danki_model::log::FailureStatus;
 use danki_model::telemetry::{InitEnd, InitStart, Platform, RuntimeDone};
-use danki_model::{Exit, InitializationType, log, platform_error};
+use danki_model::{Exit, InitializationType, LogFormat, log, platform_error};
 use danki_record::{EnvWhat, Span};
 use danki_sys::clock;
 use tokio::sync::{mpsc, oneshot};
@@ -144,7 +144,10 @@ impl Drive<'_> {
 
     /// The runtime has asked for the next event, or will not any more. Extensions wait for this.
     pub(super) fn runtime_done(&mut self, failure: Option<Failure>) {
-        if std::mem::replace(&mut self.runtime_is_done, true) || !self.env.log.telemetry().is_active() {
+        // A log in text has no line of it.
+        let told =
+            self.env.log.telemetry().is_active() || self.env.log.site().logging.format == LogFormat::Json;
+        if std::mem::replace(&mut self.runtime_is_done, true) || !told {
             return;
         }
         let failure = match failure {
