@@ -25,7 +25,7 @@ pub fn report(args: &Report) -> Result<Exit, Failure> {
     let json = |value| serde_json::to_string(&value).expect("plain data with string keys");
     let traces = [
         (args.perfetto, "trace.perfetto.json", perfetto as fn(&Run) -> serde_json::Value),
-        (args.speedscope, "profile.speedscope.json", speedscope),
+        (args.speedscope, "profile.speedscope.json", speedscope as fn(&Run) -> serde_json::Value),
     ];
     for (_, name, make) in traces.into_iter().filter(|(wanted, ..)| *wanted) {
         let path = dir.join(name);
