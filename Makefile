@@ -51,8 +51,8 @@ $(PIP):
 	python3 -m venv target/venv
 
 # danki-secrets as a layer, for experiments/secrets-danki.toml: a static binary under the name of AWS's extension.
-SECRETS_LAYER := functions/secrets-extension-python/.deps/danki-secrets
-secrets-layer: functions/secrets-extension-python/.deps/installed
+SECRETS_LAYER := functions/danki-secrets/.deps
+secrets-layer:
 	cargo build --locked --profile layer --target x86_64-unknown-linux-musl --package danki-secrets
 	install -D target/x86_64-unknown-linux-musl/layer/danki-secrets $(SECRETS_LAYER)/extensions/AWSParametersAndSecretsLambdaExtension
 
