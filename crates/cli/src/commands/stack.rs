@@ -35,7 +35,12 @@ impl Stack {
         }
         let text = std::fs::read_to_string(&file).map_err(|e| Failure::usage(named(&e)))?;
         let parameters: BTreeMap<String, String> = args.parameter.iter().cloned().collect();
-        let deployment = Deployment { region: args.region.clone(), stack: args.stack_name.clone(), parameters, ..account() };
+        let deployment = Deployment {
+            region: args.region.clone(),
+            stack: args.stack_name.clone(),
+            parameters,
+            ..account()
+        };
         let template = danki_sam::read(&text, &deployment).map_err(|error| {
             let hint = error.hint.clone();
             let failure = Failure::usage(named(&danki_sam::Error { hint: None, ..error }));
@@ -45,7 +50,8 @@ impl Stack {
             let (line, resource, what) = (warning.line, &warning.resource, &warning.what);
             terminal::note(&format!("{}: line {line}: {resource}: {what}", file.display()));
         }
-        let dir = file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf();
+        let dir =
+            file.parent().filter(|dir| !dir.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf();
         Ok(Some(Stack { template, dir }))
     }
 
@@ -68,7 +74,12 @@ impl Stack {
         }
         for route in &stack.routes {
             for base in &fronts.bases {
-                terminal::note(&format!("{:8} {base}{}  ({})", route.method, shown_path(route), route.function));
+                terminal::note(&format!(
+                    "{:8} {base}{}  ({})",
+                    route.method,
+                    shown_path(route),
+                    route.function
+                ));
             }
         }
         for (name, value) in &self.template.outputs {
@@ -106,17 +117,23 @@ pub struct Fronts {
 
 impl Fronts {
     /// Listens where the command line says; by default only if there is a template.
-    pub fn listen(args: &Up, endpoint: &mut Endpoint, world: &World) -> Result<Fronts, Failure> {
+    pub fn listen(args: &Up, endpoint: &mut Endpoint, world: &World, dir: &Path) -> Result<Fronts, Failure> {
         let default = |port| args.template.as_ref().map(|_| port);
         let mut bases = Vec::new();
         if let Some(port) = args.http_port.or(default(HTTP_PORT)) {
-            let address = endpoint.serve_fronts(bind(port, "--http-port")?, None).map_err(super::up::unusable)?;
+            let address =
+                endpoint.serve_fronts(bind(port, "--http-port")?, None).map_err(super::up::unusable)?;
             bases.push(format!("http://{address}"));
         }
         if let Some(port) = args.https_port.or(default(HTTPS_PORT)) {
             let listener = bind(port, "--https-port")?;
-            let address = endpoint.serve_fronts(listener, Some(world.front_tls()?)).map_err(super::up::unusable)?;
+            let address =
+                endpoint.serve_fronts(listener, Some(world.front_tls()?)).map_err(super::up::unusable)?;
             bases.push(format!("https://{address}"));
+            let ca = dir.join("ca.pem");
+            std::fs::write(&ca, world.root_pem())
+                .map_err(|error| Failure::machine(format!("{}: {error}", ca.display())))?;
+            terminal::note(&format!("HTTPS certificates are signed by {}", ca.display()));
         }
         for base in &bases {
             terminal::note(&format!("fronts at {base}"));
@@ -127,6 +144,7 @@ impl Fronts {
 
 fn bind(port: u16, flag: &str) -> Result<TcpListener, Failure> {
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, port));
-    TcpListener::bind(address)
-        .map_err(|error| Failure::usage(format!("{address}: {error}")).hint(format!("{flag} 0 takes a free port")))
+    TcpListener::bind(address).map_err(|error| {
+        Failure::usage(format!("{address}: {error}")).hint(format!("{flag} 0 takes a free port"))
+    })
 }

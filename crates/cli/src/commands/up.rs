@@ -27,13 +27,21 @@ const UNREAD: usize = 1;
 pub fn up(args: &Up) -> Result<Exit, Failure> {
     let began_ns = clock::monotonic_ns();
     if args.state.as_ref().is_some_and(|dir| dir.is_file()) {
-        return Err(Failure::usage("--state is a file").hint("name a directory; it is made if it is not there"));
+        return Err(
+            Failure::usage("--state is a file").hint("name a directory; it is made if it is not there")
+        );
     }
     let stack = Stack::read(args)?;
     let session = Session::start(false)?;
-    let setup =
-        session.setup(RunInto { dir: session.dir().join("run"), force: true, keep_raw: false });
-    session.block_on(serve(args, setup, session.dir().join("account"), stack, session.interruption(), began_ns))
+    let setup = session.setup(RunInto { dir: session.dir().join("run"), force: true, keep_raw: false });
+    session.block_on(serve(
+        args,
+        setup,
+        session.dir().join("account"),
+        stack,
+        session.interruption(),
+        began_ns,
+    ))
 }
 
 async fn serve(
@@ -52,6 +60,7 @@ async fn serve(
         keep: args.state.is_some(),
         dir: args.state.clone().unwrap_or(scratch),
     };
+    let dir = config.dir.clone();
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let mut endpoint = Endpoint::start(address, config, host).map_err(unusable)?;
     greet(args, endpoint.address(), began_ns);
@@ -62,7 +71,7 @@ async fn serve(
     let world = World::start_with(&experiment, &setup, &recorder, None, |host| adjust(args, host)).await?;
     slot.send_replace(Some(Arc::clone(&world.host)));
     terminal::note(&format!("functions can run ({} ms)", since_ms(began_ns)));
-    let fronts = Fronts::listen(args, &mut endpoint, &world)?;
+    let fronts = Fronts::listen(args, &mut endpoint, &world, &dir)?;
     let deployed = async {
         match &stack {
             Some(stack) => stack.deploy(&endpoint, &fronts).await,
