@@ -77,6 +77,7 @@ const STAGES: &[Stage] = &[
     stage("conformance-secrets", 20, Count::Closing, &["conformance/secrets/run"]),
     // After `test`, which leaves the reports that a browser opens.
     stage("web", 5, Count::Closing, &["web/check"]),
+    stage("corpus", 5, Count::Closing, &["explain-corpus/live"]),
     quick("keepalive-node", &[DANKI, "bench", "experiments/keepalive-node.toml", "--quick"]),
     quick("client-reuse-python", &[DANKI, "bench", "experiments/client-reuse-python.toml", "--quick"]),
     quick("handshakes-python", &[DANKI, "bench", "experiments/handshakes-python.toml", "--quick"]),
