@@ -70,6 +70,14 @@ def package(files):
 CODE = package({"app.py": HANDLER})
 
 
+def lines(path):
+    """The JSON lines of a file; none if it is not there."""
+    if not os.path.exists(path):
+        return []
+    with open(path) as file:
+        return [json.loads(line) for line in file]
+
+
 class Danki:
     """A `danki up` on a free port."""
 

@@ -7,7 +7,7 @@ import os
 import time
 import unittest
 
-from danki import CODE, ROLE, Case, Danki
+from danki import Case, lines
 
 INITIALIZATION = {"op": "env", "names": ["AWS_LAMBDA_INITIALIZATION_TYPE"]}
 
@@ -181,7 +181,7 @@ class Concurrency(Case):
                 FunctionName=name, DestinationConfig={"OnSuccess": {"Destination": f"file:{records}"}})
             sent = [self.aws.invoke(FunctionName=name, InvocationType="Event", Payload=json.dumps({"op": "sleep", "s": 0.5, "n": n}))
                     ["ResponseMetadata"]["RequestId"] for n in range(3)]
-            done = lambda: [json.loads(line) for line in open(records)] if os.path.exists(records) else []
+            done = lambda: lines(records)
             self.until(lambda: len(done()) == 3)
             self.assertEqual(sorted(r["requestContext"]["requestId"] for r in done()), sorted(sent))
             self.aws.put_function_concurrency(FunctionName=name, ReservedConcurrentExecutions=0)

@@ -1,6 +1,7 @@
 """Functions, versions, aliases, layers, tags, policies and settings: create, look, change, delete, and what is refused."""
 
 import os
+import re
 import tempfile
 import unittest
 import urllib.request
@@ -263,16 +264,15 @@ class Settings(Case):
 
     def test_every_operation_of_the_model_is_known(self):
         model = self.aws.meta.service_model
-        table = subprocess_table()
+        table = routes()
         for name in model.operation_names:
             http = model.operation_model(name).http
             path = http["requestUri"].split("?")[0].rstrip("/")
             self.assertIn((http["method"], path), table, name)
 
 
-def subprocess_table():
+def routes():
     """Method and path template of each row of crates/lambda-api/src/routes.rs; parameters that stand for several fit any."""
-    import re
     with open("crates/lambda-api/src/routes.rs") as source:
         rows = re.findall(r'\("([A-Z]+)", "(/[^"]*)", "', source.read())
 

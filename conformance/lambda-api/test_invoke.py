@@ -9,7 +9,7 @@ import tempfile
 import time
 import unittest
 
-from danki import ACCOUNT, CODE, DANKI, KEY, REGION, ROLE, Case, Danki, package
+from danki import ACCOUNT, CODE, DANKI, ROLE, Case, Danki, lines
 
 ARN = f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:"
 
@@ -116,9 +116,6 @@ class Invoke(Case):
 class Asynchronous(Case):
     flags = ("--time-scale", "10")
 
-    def lines(self, path):
-        return [json.loads(line) for line in open(path)] if os.path.exists(path) else []
-
     def setUp(self):
         self.dir = tempfile.TemporaryDirectory()
         self.addCleanup(self.dir.cleanup)
@@ -130,7 +127,7 @@ class Asynchronous(Case):
             FunctionName=name, DestinationConfig={"OnSuccess": {"Destination": f"file:{self.records}"}})
         answer = self.aws.invoke(FunctionName=name, InvocationType="Event", Payload=b'{"n": 7}')
         self.assertEqual((answer["StatusCode"], answer["Payload"].read()), (202, b""))
-        [record] = self.until(lambda: self.lines(self.records))
+        [record] = self.until(lambda: lines(self.records))
         self.assertEqual(record["requestContext"]["condition"], "Success")
         self.assertEqual(record["requestContext"]["requestId"], answer["ResponseMetadata"]["RequestId"])
         self.assertEqual((record["requestPayload"], record["responsePayload"]), ({"n": 7}, {"n": 7}))
@@ -142,7 +139,7 @@ class Asynchronous(Case):
         self.aws.put_function_event_invoke_config(
             FunctionName=first, DestinationConfig={"OnSuccess": {"Destination": ARN + last}})
         self.aws.invoke(FunctionName=first, InvocationType="Event", Payload=b"{}")
-        [record] = self.until(lambda: self.lines(self.records))
+        [record] = self.until(lambda: lines(self.records))
         self.assertEqual(record["requestPayload"]["requestContext"]["functionArn"], f"{ARN}{first}:$LATEST")
 
     def test_retries_wait_a_minute_and_keep_the_id(self):
@@ -151,7 +148,7 @@ class Asynchronous(Case):
             FunctionName=name, MaximumRetryAttempts=1, DestinationConfig={"OnFailure": {"Destination": f"file:{self.records}"}})
         started = time.monotonic()
         answer = self.aws.invoke(FunctionName=name, InvocationType="Event", Payload=b'{"op": "fail"}')
-        [record] = self.until(lambda: self.lines(self.records))
+        [record] = self.until(lambda: lines(self.records))
         self.assertGreaterEqual(time.monotonic() - started, 6)
         context = record["requestContext"]
         self.assertEqual((context["condition"], context["approximateInvokeCount"]), ("RetriesExhausted", 2))
@@ -162,7 +159,7 @@ class Asynchronous(Case):
         name = self.function(DeadLetterConfig={"TargetArn": f"file:{self.records}"})
         self.aws.put_function_event_invoke_config(FunctionName=name, MaximumRetryAttempts=0)
         self.aws.invoke(FunctionName=name, InvocationType="Event", Payload=b'{"op": "fail"}')
-        [letter] = self.until(lambda: self.lines(self.records))
+        [letter] = self.until(lambda: lines(self.records))
         self.assertEqual((json.loads(letter["body"]), letter["attributes"]["ErrorMessage"]), ({"op": "fail"}, "boom"))
 
     def test_invoke_async(self):
