@@ -30,7 +30,7 @@ enum Why {
     LeftOpen,
     /// The client ended it after it had idled.
     DroppedByClient,
-    /// The endpoint ended it after it had idled, or it was busy: no client could have used it.
+    /// The endpoint ended it after it had idled, it was busy, or its request was given up: no client could have used it.
     Unavoidable,
 }
 
@@ -95,8 +95,11 @@ fn reason(c: &ConnFacts, opened_ns: u64) -> Why {
     let ended = c.connection.closed_ns.filter(|ns| *ns <= opened_ns);
     match (ended, c.connection.closed_by) {
         (Some(ns), Some(by)) => {
-            let at_once = ns.saturating_sub(c.used_until_ns()) < USED_UP_NS;
+            let used_until = c.used_until_ns();
+            let at_once = ns.saturating_sub(used_until) < USED_UP_NS;
             match by {
+                // Given up before the answer: `timeouts` tells of that.
+                ClosedBy::Client | ClosedBy::ClientReset if ns < used_until => Why::Unavoidable,
                 ClosedBy::Server | ClosedBy::ServerReset if at_once => Why::KeepAliveOff,
                 ClosedBy::Server | ClosedBy::ServerReset => Why::Unavoidable,
                 ClosedBy::Client | ClosedBy::ClientReset if at_once => Why::ThrownAway,
@@ -109,12 +112,15 @@ fn reason(c: &ConnFacts, opened_ns: u64) -> Why {
 }
 
 fn judge(look: &Look<'_>, service: &str, t: &Traffic<'_>) -> Vec<Finding> {
+    // Node does not end the connections of a client that nobody holds any more: what it ends at once, it was not to keep.
+    let node = look.setting().is_some_and(|s| s.runtime.starts_with("nodejs"));
+    let ended = |r: &&Repeat<'_>| node && r.why == Some(Why::ThrownAway);
     let thrown = |r: &&Repeat<'_>| matches!(r.why, Some(Why::ThrownAway | Why::LeftOpen));
     let of = |keep: &dyn Fn(&&Repeat<'_>) -> bool| t.repeats.iter().filter(keep).collect::<Vec<_>>();
     let (within, across) = (of(&|r| r.within), of(&|r| !r.within));
-    let off = of(&|r| r.why == Some(Why::KeepAliveOff));
-    let recreated = of(&|r| r.within && thrown(r));
-    let per_invocation = of(&|r| !r.within && thrown(r));
+    let off = of(&|r| r.why == Some(Why::KeepAliveOff) || ended(r));
+    let recreated = of(&|r| r.within && thrown(r) && !ended(r));
+    let per_invocation = of(&|r| !r.within && thrown(r) && !ended(r));
     let dropped = of(&|r| r.why == Some(Why::DroppedByClient));
     let most =
         |some: &[&Repeat<'_>], all: usize| some.len() >= ENOUGH && some.len() as f64 >= MOST * all as f64;
@@ -155,7 +161,12 @@ fn opened(look: &Look<'_>, service: &str, t: &Traffic<'_>, cause: Cause, whose: 
     let setup_ms = median(whose.iter().map(|r| r.call.setup_ms())).unwrap_or(0.0);
     let (kept, base) = kept_ms(look, service, t);
     let saves = (new_ms - kept.unwrap_or(new_ms - setup_ms)).max(0.0) * n as f64 / look.n().max(1) as f64;
-    let lead = lead(cause, service, n, calls);
+    let unsure = match confidence(cause, whose) {
+        Confidence::High => "",
+        _ => " (or does not keep connections: it ended them itself)",
+    };
+    let lead =
+        lead(cause, service, n, calls).replace("the client is made", &format!("the client{unsure} is made"));
     let versus = kept.map(|ms| format!("; on a kept one {ms:.1} ms (median of {base})")).unwrap_or_default();
     let text = format!(
         "{lead} A call on a new connection takes {new_ms:.1} ms (median of {}), {setup_ms:.1} ms of it before the request \
