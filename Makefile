@@ -53,7 +53,7 @@ $(PIP):
 # danki-secrets as a layer, for experiments/secrets-danki.toml: a static binary under the name of AWS's extension.
 SECRETS_LAYER := functions/danki-secrets/.deps
 secrets-layer:
-	cargo build --locked --profile layer --target x86_64-unknown-linux-musl --package danki-secrets
+	CC_x86_64_unknown_linux_musl=cc cargo build --locked --profile layer --target x86_64-unknown-linux-musl --package danki-secrets
 	install -D target/x86_64-unknown-linux-musl/layer/danki-secrets $(SECRETS_LAYER)/extensions/AWSParametersAndSecretsLambdaExtension
 
 bench: build functions
