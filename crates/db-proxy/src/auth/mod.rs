@@ -8,7 +8,7 @@ mod scram;
 pub(crate) use iam::{Token, check_token};
 pub(crate) use md5::postgres_md5_proof;
 pub(crate) use mysql::{caching_sha2_proof, caching_sha2_sealed, native_proof};
-pub(crate) use scram::{ScramClient, ScramServer};
+pub(crate) use scram::{Salted, ScramClient, ScramServer};
 
 use ring::rand::{SecureRandom, SystemRandom};
 

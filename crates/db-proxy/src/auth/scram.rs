@@ -4,9 +4,30 @@
 use ring::digest::{SHA256, digest};
 use ring::hmac::{HMAC_SHA256, Key, sign};
 use ring::pbkdf2;
+use std::collections::HashMap;
 use std::num::NonZeroU32;
 
 const ITERATIONS: NonZeroU32 = NonZeroU32::new(4096).expect("not zero");
+
+/// Most passwords, salts and counts of iterations whose result is kept.
+const KEPT: usize = 1_000;
+
+/// Results of the slow part, which takes milliseconds: each password and salt is worked on once.
+#[derive(Debug, Default)]
+pub(crate) struct Salted(HashMap<(String, Vec<u8>, NonZeroU32), [u8; 32]>);
+
+impl Salted {
+    fn salted(&mut self, password: &str, salt: &[u8], iterations: NonZeroU32) -> [u8; 32] {
+        if self.0.len() >= KEPT {
+            self.0.clear();
+        }
+        *self.0.entry((password.to_owned(), salt.to_vec(), iterations)).or_insert_with(|| {
+            let mut salted = [0; 32];
+            pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, salt, password.as_bytes(), &mut salted);
+            salted
+        })
+    }
+}
 
 /// One login.
 #[derive(Debug)]
@@ -20,15 +41,19 @@ pub(crate) struct ScramServer {
 
 impl ScramServer {
     /// Takes the client's first message; returns the state and what to answer. None: malformed, or it wants channel binding.
-    pub fn start(password: &str, client_first: &str) -> Option<(Self, String)> {
+    /// The salt belongs to the account, as PostgreSQL has it.
+    pub fn start(
+        password: &str,
+        salt: &[u8],
+        client_first: &str,
+        cache: &mut Salted,
+    ) -> Option<(Self, String)> {
         let bare = client_first.strip_prefix("n,").or_else(|| client_first.strip_prefix("y,"))?;
         let (_authorization, bare) = bare.split_once(',')?;
         let client_nonce = bare.split(',').find_map(|part| part.strip_prefix("r="))?;
-        let salt: [u8; 16] = super::random();
         let nonce = format!("{client_nonce}{}", base64(&super::random::<18>()));
-        let server_first = format!("r={nonce},s={},i={ITERATIONS}", base64(&salt));
-        let mut salted = [0; 32];
-        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, ITERATIONS, &salt, password.as_bytes(), &mut salted);
+        let server_first = format!("r={nonce},s={},i={ITERATIONS}", base64(salt));
+        let salted = cache.salted(password, salt, ITERATIONS);
         let state = Self { nonce, salted, first_bare: bare.to_owned(), server_first: server_first.clone() };
         Some((state, server_first))
     }
@@ -72,7 +97,7 @@ impl ScramClient {
     }
 
     /// Takes the server's first message; returns the last one. None: malformed, or an answer to something else.
-    pub fn answer(&mut self, server_first: &str) -> Option<String> {
+    pub fn answer(&mut self, server_first: &str, cache: &mut Salted) -> Option<String> {
         let part = |prefix: &str| server_first.split(',').find_map(|part| part.strip_prefix(prefix));
         let (nonce, salt) = (part("r=")?, unbase64(part("s=")?)?);
         let iterations: NonZeroU32 = part("i=")?.parse().ok()?;
@@ -81,8 +106,7 @@ impl ScramClient {
         if !nonce.starts_with(own_nonce) || nonce.len() == own_nonce.len() || iterations.get() > 1_000_000 {
             return None;
         }
-        let mut salted = [0; 32];
-        pbkdf2::derive(pbkdf2::PBKDF2_HMAC_SHA256, iterations, &salt, self.password.as_bytes(), &mut salted);
+        let salted = cache.salted(&self.password, &salt, iterations);
         let without_proof = format!("c=biws,r={nonce}");
         let message = format!("{},{server_first},{without_proof}", self.first_bare);
         let hmac = |key: &[u8], data: &[u8]| sign(&Key::new(HMAC_SHA256, key), data);
@@ -147,7 +171,7 @@ mod tests {
     fn login(server_password: &str, client_password: &str) -> Option<()> {
         let mut client = ScramSha256::new(client_password.as_bytes(), ChannelBinding::unsupported());
         let first = String::from_utf8(client.message().to_vec()).ok()?;
-        let (server, answer) = ScramServer::start(server_password, &first)?;
+        let (server, answer) = ScramServer::start(server_password, b"salt", &first, &mut Salted::default())?;
         client.update(answer.as_bytes()).ok()?;
         let last = String::from_utf8(client.message().to_vec()).ok()?;
         client.finish(server.finish(&last)?.as_bytes()).ok()
@@ -156,8 +180,12 @@ mod tests {
     /// Our two ends against each other.
     fn own(server_password: &str, client_password: &str) -> bool {
         let (mut client, first) = ScramClient::start(client_password);
-        let Some((server, answer)) = ScramServer::start(server_password, &first) else { return false };
-        let Some(last) = client.answer(&answer) else { return false };
+        let Some((server, answer)) =
+            ScramServer::start(server_password, b"salt", &first, &mut Salted::default())
+        else {
+            return false;
+        };
+        let Some(last) = client.answer(&answer, &mut Salted::default()) else { return false };
         server.finish(&last).is_some_and(|proof| client.finish(&proof))
     }
 
@@ -166,7 +194,7 @@ mod tests {
         assert!(own("secret", "secret") && !own("secret", "other"));
         let (mut client, _) = ScramClient::start("secret");
         for first in ["", "r=x,s=AAAA,i=1", "r=,s=AAAA,i=0", "i=4096"] {
-            assert_eq!(client.answer(first), None, "{first}");
+            assert_eq!(client.answer(first, &mut Salted::default()), None, "{first}");
         }
         assert!(!client.finish("v=") && !client.finish(""));
     }
@@ -180,9 +208,13 @@ mod tests {
     #[test]
     fn malformed_messages_are_refused() {
         for first in ["", "n", "n,,", "n,,n=,x=1", "p=tls-server-end-point,,n=,r=abc"] {
-            assert!(ScramServer::start("secret", first).is_none(), "{first}");
+            assert!(
+                ScramServer::start("secret", b"salt", first, &mut Salted::default()).is_none(),
+                "{first}"
+            );
         }
-        let (server, _) = ScramServer::start("secret", "n,,n=,r=abc").expect("well formed");
+        let (server, _) = ScramServer::start("secret", b"salt", "n,,n=,r=abc", &mut Salted::default())
+            .expect("well formed");
         for last in ["", "c=biws", "c=biws,r=other,p=AAAA", ",p=", "c=biws,r=abc,p="] {
             assert!(server.finish(last).is_none(), "{last}");
         }

@@ -73,6 +73,8 @@ pub(crate) struct State {
 pub(crate) struct Statement {
     pub number: u64,
     pub sql: Vec<u8>,
+    /// It may do more than its text shows.
+    pub doubt: bool,
 }
 
 /// States and statements are shared by all sessions that have the same: equality is equality of the number.
@@ -99,7 +101,7 @@ impl Interner {
         state
     }
 
-    pub fn statement(&mut self, sql: &[u8]) -> Rc<Statement> {
+    pub fn statement(&mut self, sql: &[u8], doubt: bool) -> Rc<Statement> {
         if let Some(found) = self.statements.get(sql) {
             return Rc::clone(found);
         }
@@ -107,7 +109,7 @@ impl Interner {
             self.statements.retain(|_, statement| Rc::strong_count(statement) > 1);
         }
         self.next += 1;
-        let statement = Rc::new(Statement { number: self.next, sql: sql.to_vec() });
+        let statement = Rc::new(Statement { number: self.next, sql: sql.to_vec(), doubt });
         self.statements.insert(sql.to_vec(), Rc::clone(&statement));
         statement
     }

@@ -46,7 +46,7 @@ impl MySql {
             self.pin(client, Cause::Prepared, sql, turn);
         }
         turn.began += 1;
-        let statement = self.interner.statement(sql);
+        let statement = self.interner.statement(sql, class.doubt);
         server.serve(Awaits::Prepared, Effect { prepared: Some(statement), ..Effect::default() });
         Some(client.forward(length, rest, turn))
     }
@@ -76,7 +76,7 @@ impl MySql {
         let Some((id, prepared)) = id.and_then(|id| Some((id, client.statements.get(&id)?))) else {
             return Some(unknown(client, id, "mysqld_stmt_execute", length, rest, turn));
         };
-        let parameters = prepared.parameters;
+        let (parameters, doubt) = (prepared.parameters, prepared.statement.doubt);
         let head = (11 + usize::from(parameters).div_ceil(8) + 2 * usize::from(parameters)).min(length);
         let head = payload.get(..head)?;
         let number = self.provide(client, server, id, turn)?;
@@ -97,10 +97,7 @@ impl MySql {
         client.untouched = true;
         client.asked = false;
         turn.began += 1;
-        server.serve(
-            Awaits::Results,
-            Effect { doubt: true, cursor: cursor.then_some(id), ..Effect::default() },
-        );
+        server.serve(Awaits::Results, Effect { doubt, cursor: cursor.then_some(id), ..Effect::default() });
         turn.to_server.extend_from_slice(&announced.to_le_bytes()[..3]);
         turn.to_server.push(0);
         turn.to_server.extend_from_slice(&built);

@@ -2,7 +2,7 @@
 
 use super::session::{startup_options, startup_setting};
 use super::{Cancelable, Client, Phase, Postgres, Server, number};
-use crate::auth::{self, ScramServer, Token};
+use crate::auth::{self, Salted, ScramServer, Token};
 use crate::config::{PasswordType, User};
 use crate::protocol::Facts;
 use crate::turn::Turn;
@@ -167,7 +167,11 @@ impl Postgres {
             return Err(WireError::Malformed("a login whose account has gone"));
         };
         let Phase::Login(proof) = &client.phase else { return Ok(0) };
-        let (next, passed) = check_proof(proof, body, user, self.config.iam_host.as_deref(), turn);
+        let (next, passed) = if matches!(proof, Proof::ScramFirst) {
+            (scram_first(body, user, &self.salt, &mut self.salted.borrow_mut(), turn), false)
+        } else {
+            check_proof(proof, body, user, self.config.iam_host.as_deref(), turn)
+        };
         if let Some(next) = next {
             client.phase = Phase::Login(next);
         } else if passed {
@@ -270,17 +274,7 @@ fn check_proof(
             let expected = auth::postgres_md5_proof(&user.name, &user.password, *salt);
             (None, auth::same(expected.as_bytes(), given.as_bytes()))
         }
-        Proof::ScramFirst => {
-            let mut cursor = Cursor::new(body);
-            let started = (|| {
-                cursor.until_zero().filter(|name| *name == b"SCRAM-SHA-256")?;
-                let length = cursor.u32_be()?;
-                ScramServer::start(&user.password, std::str::from_utf8(cursor.take(length as usize)?).ok()?)
-            })();
-            let Some((state, answer)) = started else { return (None, false) };
-            put_message(&mut turn.to_client, b'R', &[&11_u32.to_be_bytes()[..], answer.as_bytes()].concat());
-            (Some(Proof::ScramLast(Box::new(state))), false)
-        }
+        Proof::ScramFirst => (None, false),
         Proof::ScramLast(state) => match state.finish(&text(body)) {
             Some(answer) => {
                 put_message(
@@ -293,6 +287,17 @@ fn check_proof(
             None => (None, false),
         },
     }
+}
+
+fn scram_first(body: &[u8], user: &User, salt: &[u8], salted: &mut Salted, turn: &mut Turn) -> Option<Proof> {
+    let mut cursor = Cursor::new(body);
+    cursor.until_zero().filter(|name| *name == b"SCRAM-SHA-256")?;
+    let length = cursor.u32_be()?;
+    let first = std::str::from_utf8(cursor.take(length as usize)?).ok()?;
+    let salt = [salt, user.name.as_bytes()].concat();
+    let (state, answer) = ScramServer::start(&user.password, &salt, first, salted)?;
+    put_message(&mut turn.to_client, b'R', &[&11_u32.to_be_bytes()[..], answer.as_bytes()].concat());
+    Some(Proof::ScramLast(Box::new(state)))
 }
 
 fn clear_passes(given: &str, user: &User, host: Option<&str>) -> bool {

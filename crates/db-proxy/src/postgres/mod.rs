@@ -6,6 +6,7 @@ mod reply;
 mod server;
 mod session;
 
+use crate::auth::Salted;
 use crate::config::{Config, Mode, Rules, TargetTls};
 use crate::protocol::{Facts, Farewell, Protocol, Refusal};
 use crate::turn::{Cancel, Pinned, Turn};
@@ -15,6 +16,7 @@ use danki_db_wire::postgres::{Transaction, cancel_request, error_response};
 use danki_db_wire::sql::{Cause, Dialect, digest};
 use server::Server;
 use session::{Interner, Parameters, Settings, Statement};
+use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -41,6 +43,9 @@ struct Cancelable {
 
 pub(crate) struct Postgres {
     config: Arc<Config>,
+    /// From it comes each account's salt.
+    salt: [u8; 16],
+    salted: Rc<RefCell<Salted>>,
     keys: Vec<KeyParts>,
     key_numbers: HashMap<KeyParts, Key>,
     interner: Interner,
@@ -161,6 +166,8 @@ impl Protocol for Postgres {
         let base = interner.settings(BTreeMap::new());
         Self {
             config,
+            salt: crate::auth::random(),
+            salted: Rc::default(),
             keys: Vec::new(),
             key_numbers: HashMap::new(),
             interner,
@@ -302,7 +309,7 @@ impl Protocol for Postgres {
 
     fn connect(&mut self, conn: ConnId, key: Key) -> Server {
         let parts = self.keys[key.0 as usize].clone();
-        Server::new(conn, parts, &self.config, Rc::clone(&self.base))
+        Server::new(conn, parts, &self.config, Rc::clone(&self.base), Rc::clone(&self.salted))
     }
 
     fn connected(&mut self, server: &mut Server, turn: &mut Turn) {

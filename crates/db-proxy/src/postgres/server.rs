@@ -2,7 +2,7 @@
 
 use super::session::{Parameters, Settings, Statement, transition};
 use super::{Client, KeyParts, Phase};
-use crate::auth::{ScramClient, postgres_md5_proof};
+use crate::auth::{Salted, ScramClient, postgres_md5_proof};
 use crate::config::Config;
 use crate::turn::{Failure, Turn};
 use danki_db_pool::ConnId;
@@ -11,6 +11,7 @@ use danki_db_wire::postgres::{
     put_query, put_startup,
 };
 use danki_db_wire::{Cursor, Error as WireError};
+use std::cell::RefCell;
 use std::collections::{HashMap, VecDeque};
 use std::rc::Rc;
 
@@ -73,6 +74,7 @@ pub(crate) struct Server {
     pub settings: Rc<Settings>,
     pub transaction: Transaction,
     pub unnamed: Option<u64>,
+    salted: Rc<RefCell<Salted>>,
     pub expect: VecDeque<Expect>,
     /// The last command's tag tells how a transaction ended.
     pub committed: Option<bool>,
@@ -83,7 +85,13 @@ pub(crate) struct Server {
 }
 
 impl Server {
-    pub fn new(conn: ConnId, parts: KeyParts, config: &Config, base: Rc<Settings>) -> Self {
+    pub fn new(
+        conn: ConnId,
+        parts: KeyParts,
+        config: &Config,
+        base: Rc<Settings>,
+        salted: Rc<RefCell<Salted>>,
+    ) -> Self {
         let user = config.user.iter().find(|user| user.name == parts.user);
         Self {
             conn,
@@ -98,6 +106,7 @@ impl Server {
             settings: base,
             transaction: Transaction::Idle,
             unnamed: None,
+            salted,
             expect: VecDeque::new(),
             committed: None,
             stream: 0,
@@ -202,7 +211,7 @@ impl Server {
                 let Step::Login(Some(scram)) = &mut self.step else { return Err(malformed) };
                 let said = std::str::from_utf8(cursor.rest()).map_err(|_| malformed)?;
                 if code == 11 {
-                    answer(scram.answer(said).ok_or(malformed)?.as_bytes());
+                    answer(scram.answer(said, &mut self.salted.borrow_mut()).ok_or(malformed)?.as_bytes());
                 } else if !scram.finish(said) {
                     return Err(WireError::Malformed("the database's proof that it knows the password"));
                 }
