@@ -3,7 +3,7 @@
 use crate::api::Api;
 use crate::arn;
 use crate::fault::Fault;
-use crate::store::{Account, LATEST, LastUpdate, LogSettings, State, Version};
+use crate::store::{Account, Function, LATEST, LastUpdate, LogSettings, State, Version};
 use danki_model::{FunctionSpec, Logging, MemoryMb, Runtime};
 use serde_json::json;
 use std::path::PathBuf;
@@ -54,24 +54,34 @@ fn settle(version: &mut Version, deployed: Result<(), String>, revision: String)
     version.revision = revision;
 }
 
+/// What of a function is to be there again.
+struct Kept {
+    name: String,
+    versions: Vec<String>,
+    reserved: Option<u32>,
+    /// Version and amount.
+    provisioned: Vec<(String, u32)>,
+}
+
+impl Kept {
+    fn of(function: &Function) -> Kept {
+        let provisioned = function.provisioned.iter();
+        Kept {
+            name: function.name.clone(),
+            versions: function.versions.keys().map(u64::to_string).chain([LATEST.to_owned()]).collect(),
+            reserved: function.reserved,
+            provisioned: provisioned
+                .filter_map(|(q, p)| Some((function.resolve(q)?.number.clone(), p.requested)))
+                .collect(),
+        }
+    }
+}
+
 /// Deploys everything that was kept, and its concurrency.
 pub async fn restore(api: Arc<Api>) {
-    let all: Vec<(String, Vec<String>, Option<u32>, Vec<(String, u32)>)> = {
-        let account = api.account();
-        let functions = account.functions.values();
-        functions
-            .map(|f| {
-                let numbers = f.versions.keys().map(u64::to_string).chain([LATEST.to_owned()]).collect();
-                let provisioned = f.provisioned.iter();
-                let provisioned = provisioned
-                    .filter_map(|(q, p)| Some((f.resolve(q)?.number.clone(), p.requested)))
-                    .collect();
-                (f.name.clone(), numbers, f.reserved, provisioned)
-            })
-            .collect()
-    };
-    for (name, numbers, reserved, provisioned) in all {
-        for number in &numbers {
+    let all: Vec<Kept> = api.account().functions.values().map(Kept::of).collect();
+    for Kept { name, versions, reserved, provisioned } in all {
+        for number in &versions {
             deploy_now(&api, &name, number).await;
         }
         let Ok(host) = api.fleet.host().await else { return };
