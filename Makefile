@@ -59,6 +59,7 @@ secrets-layer:
 bench: build functions
 	cargo bench --locked --workspace --bench '*'
 	$(DANKI) validate
+	$(DANKI) bench secrets-extension
 
 # The peers run inside the benchmarks, interleaved with danki, so that both see the same machine.
 race: bench
