@@ -105,7 +105,7 @@ fn connection(
     syn_ns: u64,
     answered: u64,
 ) -> Connection {
-    let ends = n % 2 == 0;
+    let ends = n.is_multiple_of(2);
     Connection {
         conn,
         env,
