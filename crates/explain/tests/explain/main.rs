@@ -3,3 +3,4 @@
 mod example;
 mod property;
 mod support;
+mod wait;
