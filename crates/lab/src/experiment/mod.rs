@@ -15,7 +15,7 @@ mod template;
 
 pub use function_dir::{FunctionChoice, single};
 pub use guess::{Guess, Versions};
-pub use keys::{HostKeys, XRayKeys};
+pub use keys::HostKeys;
 pub use metric::{Allowed, Expect, Metric, Operand};
 pub use payload::Payload;
 pub use place::nearest;
