@@ -74,7 +74,6 @@ const STAGES: &[Stage] = &[
     stage("conformance", 10, Count::Closing, &["conformance/run"]),
     stage("conformance-lambda-api", 10, Count::Closing, &["conformance/lambda-api/run"]),
     stage("conformance-region", 10, Count::Closing, &["conformance/region/run"]),
-    stage("conformance-secrets", 20, Count::Closing, &["conformance/secrets/run"]),
     stage("conformance-db-proxy", 10, Count::Closing, &["conformance/db-proxy/run"]),
     // After `test`, which leaves the reports that a browser opens.
     stage("web", 5, Count::Closing, &["web/check"]),
