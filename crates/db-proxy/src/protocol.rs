@@ -49,7 +49,7 @@ pub(crate) trait Protocol: Sized {
     /// A client has connected.
     fn accept(&mut self, client: ClientId, turn: &mut Turn) -> Self::Client;
     /// Bytes of a client. Returns how many were used; the rest comes again, with more behind it or after [`Turn::resume`].
-    fn from_client(
+    fn client_input(
         &mut self,
         facts: Facts,
         client: &mut Self::Client,
@@ -82,7 +82,7 @@ pub(crate) trait Protocol: Sized {
     /// TCP is there (MySQL's server speaks first, PostgreSQL's does not).
     fn connected(&mut self, server: &mut Self::Server, turn: &mut Turn);
     /// Bytes of the database, for the client that has the connection, or for none.
-    fn from_server(
+    fn server_input(
         &mut self,
         client: Option<(&mut Self::Client, Facts)>,
         server: &mut Self::Server,

@@ -70,8 +70,7 @@ impl<P: Protocol> Engine<P> {
 
     fn read_client(&mut self, id: ClientId) {
         let mut scratch = std::mem::take(&mut self.scratch);
-        loop {
-            let Some(client) = self.clients.get_mut(id) else { break };
+        while let Some(client) = self.clients.get_mut(id) {
             if client.input.len() >= AHEAD {
                 break;
             }
@@ -122,7 +121,7 @@ impl<P: Protocol> Engine<P> {
             let facts = Facts { client_tls: client.conduit.is_tls() };
             self.turn.clear();
             let session = server.map(|server| &mut server.session);
-            let used = match self.protocol.from_client(
+            let used = match self.protocol.client_input(
                 facts,
                 &mut client.session,
                 session,

@@ -104,7 +104,7 @@ impl<P: Protocol> Engine<P> {
             });
             self.turn.clear();
             let used =
-                match self.protocol.from_server(client, &mut server.session, &bytes[at..], &mut self.turn) {
+                match self.protocol.server_input(client, &mut server.session, &bytes[at..], &mut self.turn) {
                     Ok(used) => used,
                     Err(error) => return self.lose_server(conn, &error.to_string()),
                 };

@@ -189,8 +189,11 @@ fn wants_tls(payload: &[u8]) -> bool {
     bits & caps::SSL != 0
 }
 
+/// Sequence number, payload, length with header.
+type Packet<'a> = (u8, &'a [u8], usize);
+
 /// A whole packet of the login, or not yet.
-fn whole(bytes: &[u8]) -> Result<Option<(u8, &[u8], usize)>, WireError> {
+fn whole(bytes: &[u8]) -> Result<Option<Packet<'_>>, WireError> {
     if header(bytes).is_some_and(|(length, _)| length > LONGEST) {
         return Err(WireError::TooLong("a login"));
     }

@@ -289,7 +289,7 @@ impl Protocol for MySql {
         }
     }
 
-    fn from_client(
+    fn client_input(
         &mut self,
         facts: Facts,
         client: &mut Client,
@@ -403,7 +403,7 @@ impl Protocol for MySql {
         server.tls_is_there(turn);
     }
 
-    fn from_server(
+    fn server_input(
         &mut self,
         client: Option<(&mut Client, Facts)>,
         server: &mut Server,

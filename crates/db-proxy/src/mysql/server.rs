@@ -49,6 +49,9 @@ pub(crate) enum Own {
     Restore(String),
 }
 
+/// How something of the proxy's own has ended: the number of what was prepared, and the error.
+pub(crate) type OwnEnd = (Option<u32>, Option<Vec<u8>>);
+
 #[derive(Debug)]
 pub(crate) enum Task {
     None,
@@ -410,10 +413,7 @@ impl Server {
     }
 
     /// The next part of a reply to the proxy itself. Some: it has ended, with this number if something was prepared, or this error.
-    pub fn own_part(
-        &mut self,
-        bytes: &[u8],
-    ) -> Result<(usize, Option<(Option<u32>, Option<Vec<u8>>)>), WireError> {
+    pub fn own_part(&mut self, bytes: &[u8]) -> Result<(usize, Option<OwnEnd>), WireError> {
         let Task::Own(_, reply) = &mut self.task else { return Ok((0, None)) };
         let (mut at, mut number, mut error) = (0, None, None);
         let mut oks = Vec::new();

@@ -204,7 +204,7 @@ impl Protocol for Postgres {
         }
     }
 
-    fn from_client(
+    fn client_input(
         &mut self,
         facts: Facts,
         client: &mut Client,
@@ -316,7 +316,7 @@ impl Protocol for Postgres {
         server.start(turn);
     }
 
-    fn from_server(
+    fn server_input(
         &mut self,
         client: Option<(&mut Client, Facts)>,
         server: &mut Server,
