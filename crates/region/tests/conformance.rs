@@ -30,7 +30,8 @@ fn installed(client: &str) -> Option<PathBuf> {
 /// A region on a loopback port, answering at once and without a quota.
 async fn lab() -> (Lab, PathBuf) {
     let at_once = Some(Distribution::Constant { ms: 0.0 });
-    let endpoint = Endpoint { service_time: at_once, kms_time: at_once, rate_per_s: Some(1e6), ..Endpoint::default() };
+    let endpoint =
+        Endpoint { service_time: at_once, kms_time: at_once, rate_per_s: Some(1e6), ..Endpoint::default() };
     let config = Config {
         secretsmanager: Some(SecretsManager { endpoint: endpoint.clone(), ..SecretsManager::default() }),
         ssm: Some(Ssm { endpoint, ..Ssm::default() }),
@@ -44,10 +45,22 @@ async fn lab() -> (Lab, PathBuf) {
 }
 
 /// Runs a client to its end; its output is the test's if it fails.
-async fn run(lab: &Lab, bundle: &Path, program: &str, arguments: &[&str], environment: &[(&str, String)]) -> String {
+async fn run(
+    lab: &Lab,
+    bundle: &Path,
+    program: &str,
+    arguments: &[&str],
+    environment: &[(&str, String)],
+) -> String {
     let mut command = Command::new(program);
-    command.args(arguments).env_clear().env("PATH", "/usr/local/bin:/usr/bin:/bin").envs(environment.iter().cloned());
-    for (name, value) in [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b"), ("AWS_REGION", "us-east-1")] {
+    command
+        .args(arguments)
+        .env_clear()
+        .env("PATH", "/usr/local/bin:/usr/bin:/bin")
+        .envs(environment.iter().cloned());
+    for (name, value) in
+        [("AWS_ACCESS_KEY_ID", "a"), ("AWS_SECRET_ACCESS_KEY", "b"), ("AWS_REGION", "us-east-1")]
+    {
         command.env(name, value);
     }
     command.env("AWS_DEFAULT_REGION", "us-east-1").env("REGION_ADDRESS", lab.address.to_string());
@@ -55,7 +68,8 @@ async fn run(lab: &Lab, bundle: &Path, program: &str, arguments: &[&str], enviro
         command.env(bundle_of, bundle);
     }
     let output = tokio::task::spawn_blocking(move || command.output()).await.unwrap().unwrap();
-    let text = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let text =
+        format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{program} {arguments:?}: {text}");
     text
 }
@@ -76,7 +90,9 @@ async fn boto3() {
     let script = format!("{}/services.py", sources("python"));
     assert_eq!(run(&lab, &bundle, &python(), &[&script], &path).await, "all fine\n");
     let requests = lab.requests().await;
-    for operation in danki_secretstore::SecretsManager::OPERATIONS.iter().chain(danki_secretstore::Ssm::OPERATIONS) {
+    for operation in
+        danki_secretstore::SecretsManager::OPERATIONS.iter().chain(danki_secretstore::Ssm::OPERATIONS)
+    {
         assert!(requests.iter().any(|r| r.operation == *operation), "{operation} was not asked for");
     }
 }
@@ -91,11 +107,13 @@ async fn aws_cli() {
         run(&lab, &bundle, &python(), &arguments, &path).await
     };
     aws("secretsmanager create-secret --name cli --secret-string one").await;
-    let value = aws("secretsmanager get-secret-value --secret-id cli --query SecretString --output text").await;
+    let value =
+        aws("secretsmanager get-secret-value --secret-id cli --query SecretString --output text").await;
     assert_eq!(value, "one\n");
     assert!(aws("secretsmanager list-secrets").await.contains("\"Name\": \"cli\""));
     aws("ssm put-parameter --name /cli --value v --type SecureString").await;
-    let value = aws("ssm get-parameter --name /cli --with-decryption --query Parameter.Value --output text").await;
+    let value =
+        aws("ssm get-parameter --name /cli --with-decryption --query Parameter.Value --output text").await;
     assert_eq!(value, "v\n");
 }
 
@@ -104,7 +122,9 @@ async fn javascript_v3() {
     let Some(packages) = installed("node") else { return };
     let (lab, bundle) = lab().await;
     let script = packages.join("services.mjs").display().to_string();
-    assert_eq!(run(&lab, &bundle, "node", &[&script], &[]).await, "all fine\n");
+    // The SDK also warns of Node 20 on stderr.
+    let said = run(&lab, &bundle, "node", &[&script], &[]).await;
+    assert!(said.starts_with("all fine\n"), "{said}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
