@@ -31,13 +31,22 @@ const QUICK_RUNS: u32 = 3;
 impl Session {
     /// Removes what dead runs left, forks the keeper, then starts threads. `calibrate`: measure the CPU if it never was.
     pub fn start(calibrate: bool) -> Result<Session, Failure> {
+        Session::start_with(calibrate, Interpreters::find)
+    }
+
+    /// As [`Session::start`], without asking the interpreters for their versions, which takes them longer than all the rest.
+    pub fn start_at_once() -> Result<Session, Failure> {
+        Session::start_with(false, |_| Interpreters::default())
+    }
+
+    fn start_with(calibrate: bool, find: impl FnOnce(&[PathBuf]) -> Interpreters) -> Result<Session, Failure> {
         danki_sys::sweep();
         let keeper = Arc::new(Keeper::start(&format!("{}", std::process::id()))?);
         let capabilities = danki_sys::caps::probe();
         let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
         let runtime = runtime.map_err(|e| Failure::machine(format!("cannot start threads: {e}")))?;
         let search_path = paths::search_path();
-        let interpreters = Interpreters::find(&search_path);
+        let interpreters = find(&search_path);
         let calibration = calibration(calibrate, &interpreters);
         let interrupted = watch_signals(&runtime)?;
         Ok(Session { keeper, runtime, interpreters, search_path, calibration, capabilities, interrupted })

@@ -32,7 +32,7 @@ pub fn up(args: &Up) -> Result<Exit, Failure> {
         );
     }
     let stack = Stack::read(args)?;
-    let session = Session::start(false)?;
+    let session = Session::start_at_once()?;
     let setup = session.setup(RunInto { dir: session.dir().join("run"), force: true, keep_raw: false });
     session.block_on(serve(
         args,
