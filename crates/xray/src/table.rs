@@ -54,13 +54,13 @@ pub fn summary_table(traces: &[Trace]) -> String {
     let _fine =
         writeln!(out, "{} traces, {kept} sampled; times in ms, quantiles by nearest rank\n", traces.len());
     let head = ["n", "min", "max", "mean", "median", "p90"].map(|head| format!("{head:>9}")).concat();
-    let _fine = writeln!(out, "{:<18}{:<34}{head}", "function", "subsegment");
+    let _fine = writeln!(out, "{:<18}{:<42}{head}", "function", "subsegment");
     for named in durations(traces) {
         let Ok(sample) = Sample::new(named.took_ms) else { continue };
         let s = sample.summary(Method::NearestRank);
         let figures = [s.min, s.max, s.mean, s.p50, s.p90].map(|ms| format!("{ms:>9.3}")).concat();
         let _fine =
-            writeln!(out, "{:<18}{:<34}{:>9}{figures}", cut(&named.function, 17), cut(&named.name, 33), s.n);
+            writeln!(out, "{:<18}{:<42}{:>9}{figures}", cut(&named.function, 17), cut(&named.name, 41), s.n);
     }
     let _fine = writeln!(out, "\n{:<37}{:<38}{:>9}{:>10}", "trace", "request", "entities", "took");
     for trace in traces.iter().take(LISTED) {
