@@ -39,7 +39,10 @@ impl Session {
         Session::start_with(false, |_| Interpreters::default())
     }
 
-    fn start_with(calibrate: bool, find: impl FnOnce(&[PathBuf]) -> Interpreters) -> Result<Session, Failure> {
+    fn start_with(
+        calibrate: bool,
+        find: impl FnOnce(&[PathBuf]) -> Interpreters,
+    ) -> Result<Session, Failure> {
         danki_sys::sweep();
         let keeper = Arc::new(Keeper::start(&format!("{}", std::process::id()))?);
         let capabilities = danki_sys::caps::probe();

@@ -36,9 +36,17 @@ fn check(bytes: &[u8], awaits: Awaits, capabilities: u32) {
     longer.extend_from_slice(&[1, 0, 0, 0, 0x0E]);
     for piece in 1..=bytes.len().min(40) {
         let pieces = vec![piece; bytes.len()];
-        assert_eq!(feed(bytes, awaits, capabilities, &pieces), (bytes.len(), true), "in pieces of {piece}: {bytes:?}");
+        assert_eq!(
+            feed(bytes, awaits, capabilities, &pieces),
+            (bytes.len(), true),
+            "in pieces of {piece}: {bytes:?}"
+        );
     }
-    assert_eq!(feed(&longer, awaits, capabilities, &[]), (bytes.len(), true), "what follows is left alone: {bytes:?}");
+    assert_eq!(
+        feed(&longer, awaits, capabilities, &[]),
+        (bytes.len(), true),
+        "what follows is left alone: {bytes:?}"
+    );
 }
 
 #[test]
@@ -55,7 +63,7 @@ fn replies_end_where_they_end_however_they_arrive() {
     check(&packets(&[&[2], column, column, row, row, rows_ok]), Awaits::Results, new);
     check(&packets(&[&[1], column, EOF, EOF]), Awaits::Results, 0);
     check(&packets(&[&[1], column, EOF, row, &error]), Awaits::Results, 0);
-    check(&packets(&[&more, &[1], column, EOF, row, EOF, ]), Awaits::Results, 0);
+    check(&packets(&[&more, &[1], column, EOF, row, EOF]), Awaits::Results, 0);
     check(&packets(&[&[1], column, EOF, row, &[0xFE, 0, 0, 8, 0], &ok]), Awaits::Results, 0);
     // A cursor: no rows yet.
     check(&packets(&[&[1], column, &[0xFE, 0, 0, 0x42, 0]]), Awaits::Results, 0);

@@ -8,8 +8,8 @@ use common::{Api, DEADLINE, Peer, Reply, invoke};
 use danki_model::crew::{ExtensionId, ExtensionKind, Registration};
 use danki_model::shutdown::ShutdownReason;
 use danki_runtime_api::{Destination, ExtensionWhat, RuntimeEvent, STREAM_BYTES_MAX};
-use std::time::Instant;
 use tokio::io::AsyncWriteExt;
+use tokio::time::Instant;
 use tokio::time::timeout;
 
 /// An extension with a connection of its own.

@@ -32,7 +32,8 @@ pub fn logs(args: &Logs) -> Result<Exit, Failure> {
 fn ask(args: &Logs, after: u64) -> Result<String, Failure> {
     let address = (Ipv4Addr::LOCALHOST, args.port);
     let gone = |e: std::io::Error| {
-        Failure::machine(format!("no danki at 127.0.0.1:{}: {e}", args.port)).hint("start `danki up`, or name its --port")
+        Failure::machine(format!("no danki at 127.0.0.1:{}: {e}", args.port))
+            .hint("start `danki up`, or name its --port")
     };
     let mut stream = TcpStream::connect(address).map_err(gone)?;
     stream.set_read_timeout(Some(PATIENCE)).map_err(gone)?;

@@ -13,10 +13,10 @@ mod logs;
 mod report;
 mod run;
 mod runs;
-mod tune;
 mod stack;
-mod up;
 mod trace;
+mod tune;
+mod up;
 mod validate;
 
 pub use bench::bench;
@@ -26,8 +26,8 @@ pub use doctor::{clean, doctor};
 pub use layer::build as build_layer;
 pub use logs::logs;
 pub use run::run;
-pub use up::up;
 pub use trace::trace;
+pub use up::up;
 pub use validate::validate;
 
 use crate::args::{Args, FunctionOptions, RunsCommand};

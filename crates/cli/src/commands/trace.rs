@@ -52,7 +52,8 @@ fn find<'a>(all: &'a [Trace], id: &str) -> Result<&'a Trace, Failure> {
 
 fn read_json<T: serde::de::DeserializeOwned>(path: &Path) -> Result<T, Failure> {
     let bad = |error: String| {
-        Failure::usage(format!("{}: {error}", path.display())).hint("give a run directory, such as runs/TIME-NAME")
+        Failure::usage(format!("{}: {error}", path.display()))
+            .hint("give a run directory, such as runs/TIME-NAME")
     };
     let text = std::fs::read_to_string(path).map_err(|e| bad(e.to_string()))?;
     serde_json::from_str(&text).map_err(|e| bad(e.to_string()))

@@ -27,7 +27,7 @@ fn check(events: &[Event], expect: [u64; 4]) {
 #[test]
 fn a_wait_takes_what_is_left() {
     let used = cpu(&[(0, 0, 0), (1_000, 900, 0), (10_000, 900, 0)]);
-    check(&[used.clone()], [900, 0, 0, 9_100]);
+    check(std::slice::from_ref(&used), [900, 0, 0, 9_100]);
     // Found at 8.0: it ended there at the latest, and began 3 ms before or earlier.
     check(
         &[used.clone(), waits(&[(0, 50), (7_000, 50), (8_000, 3_050), (10_000, 3_050)])],

@@ -148,8 +148,11 @@ mod tests {
         let now = || {
             let mut looks = looks.borrow_mut();
             *looks += 1;
-            let pause =
-                if interrupted_every > 0 && *looks % interrupted_every == 0 { 3_000_000 } else { 1_000 };
+            let pause = if interrupted_every > 0 && looks.is_multiple_of(interrupted_every) {
+                3_000_000
+            } else {
+                1_000
+            };
             kernel.borrow_mut().advance(pause);
             kernel.borrow().now
         };
