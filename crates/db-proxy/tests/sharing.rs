@@ -1,5 +1,7 @@
 //! Many sessions on few connections, against real servers: what a session sees is what it would see alone.
 
+#![allow(clippy::print_stdout, reason = "a test that skips says so")]
+
 mod support;
 
 use danki_db_proxy::Running;
