@@ -4,6 +4,7 @@
 #![allow(clippy::print_stdout, reason = "`make test` counts the lines that begin with `skipped:`")]
 
 use danki_model::FunctionSpec;
+use danki_record::Event;
 use danki_region::SecretsManager;
 use danki_testkit::{Lab, Settings, eventually, function, repository, skipped};
 use danki_xray::{Entity, Run, Trace, traces};
@@ -40,15 +41,15 @@ fn one_trace(name: &str, spec: FunctionSpec, event: &serde_json::Value) -> Trace
     let reply = lab.deploy(spec).unwrap().invoke(event).unwrap();
     assert_eq!(reply.function_error, None, "{:?}", reply.payload);
     // The last datagrams are in flight when the response is posted.
-    assert!(eventually(Duration::from_secs(5), || read(&lab).entities.len() > 6));
-    let trace = read(&lab);
-    assert_eq!(lab.stop().unwrap().left, Vec::<String>::new());
-    trace
+    assert!(eventually(Duration::from_secs(5), || read(&lab.events()).entities.len() > 6));
+    // A connection is a fact when it ends, at the latest with its env.
+    let recorded = lab.stop().unwrap();
+    assert_eq!(recorded.left, Vec::<String>::new());
+    read(&recorded.events)
 }
 
-fn read(lab: &Lab) -> Trace {
-    let events = lab.events();
-    traces(&Run { events: &events, epoch_offset_ns: danki_sys::clock::epoch_offset_ns() }).remove(0)
+fn read(events: &[Event]) -> Trace {
+    traces(&Run { events, epoch_offset_ns: danki_sys::clock::epoch_offset_ns() }).remove(0)
 }
 
 fn named<'a>(trace: &'a Trace, name: &str) -> Vec<&'a Entity> {
