@@ -5,6 +5,7 @@
 
 use crate::api::Api;
 use crate::deploy;
+use crate::store::Version;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -29,12 +30,17 @@ pub async fn watch(api: Arc<Api>) {
             continue;
         }
         let looked = tokio::task::spawn_blocking(move || {
-            local.into_iter().map(|key| (look(&key.2), key)).collect::<Vec<_>>()
+            local.into_iter().map(|(key, since)| (look(&key.2), key, since)).collect::<Vec<_>>()
         });
         let Ok(looked) = looked.await else { continue };
         let mut now = BTreeMap::new();
-        for (look, key) in looked {
-            if seen.get(&key).is_some_and(|before| *before != look) {
+        for (look, key, since) in looked {
+            let changed = match seen.get(&key) {
+                Some(before) => *before != look,
+                // Not seen before: a change since the deployment may have come before the first look.
+                None => look.1 > Some(since),
+            };
+            if changed {
                 deploy::deploy(&api, &key.0, &key.1);
             }
             now.insert(key, look);
@@ -43,12 +49,14 @@ pub async fn watch(api: Arc<Api>) {
     }
 }
 
-fn local(api: &Api) -> Vec<(String, String, PathBuf)> {
+/// Function, version and directory; and since when the version is as it is.
+fn local(api: &Api) -> Vec<((String, String, PathBuf), SystemTime)> {
     let account = api.account();
     let functions = account.functions.values();
     let versions = functions.flat_map(|f| f.versions.values().chain([&f.latest]).map(move |v| (f, v)));
     let local = versions.filter(|(_, v)| v.code.local);
-    local.map(|(f, v)| (f.name.clone(), v.number.clone(), v.code.dir.clone())).collect()
+    let since = |v: &Version| SystemTime::UNIX_EPOCH + Duration::from_millis(v.modified_ms);
+    local.map(|(f, v)| ((f.name.clone(), v.number.clone(), v.code.dir.clone()), since(v))).collect()
 }
 
 fn look(dir: &Path) -> Look {
