@@ -11,6 +11,7 @@ mod routes;
 mod v1;
 mod v2;
 
+pub use query::{decoded, pairs};
 pub use request::{Arrival, Call, Front, Payload};
 pub use response::{Head, Malformed, Response};
 pub use routes::{BadPath, Found, Routes};

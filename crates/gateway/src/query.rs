@@ -3,7 +3,7 @@
 use percent_encoding::percent_decode_str;
 
 /// Names and values in order, decoded; `+` is a space, as in forms.
-pub(crate) fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
+pub fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
     query.split('&').filter(|part| !part.is_empty()).map(|part| {
         let (name, value) = part.split_once('=').unwrap_or((part, ""));
         (decoded(&name.replace('+', " ")), decoded(&value.replace('+', " ")))
@@ -11,6 +11,6 @@ pub(crate) fn pairs(query: &str) -> impl Iterator<Item = (String, String)> {
 }
 
 /// Percent escapes resolved; what is no escape or no UTF-8 stays readable.
-pub(crate) fn decoded(text: &str) -> String {
+pub fn decoded(text: &str) -> String {
     percent_decode_str(text).decode_utf8_lossy().into_owned()
 }

@@ -79,7 +79,7 @@ async fn answer(api: &Arc<Api>, call: Call, service: Service, id: String) -> Out
         verify(call.head.method.as_str(), &path, &query, &call.head.headers, &body)?;
     }
     let host = call.head.headers.get("host").and_then(|h| h.to_str().ok());
-    let mut request = Request {
+    let request = Request {
         host: host.map_or_else(|| call.peer.local.to_string(), str::to_owned),
         method: call.head.method,
         path: percent_decode(&path),
@@ -92,7 +92,12 @@ async fn answer(api: &Arc<Api>, call: Call, service: Service, id: String) -> Out
     if service != Service::Lambda {
         return services::answer(api, service, &request);
     }
-    let Some((route, parameters)) = routes::find(request.method.as_str(), &path) else {
+    dispatch(api, request, &path).await
+}
+
+/// Answers a request to Lambda by the operation that its method and path (escapes kept) name.
+pub async fn dispatch(api: &Arc<Api>, mut request: Request, path: &str) -> Outcome {
+    let Some((route, parameters)) = routes::find(request.method.as_str(), path) else {
         let message =
             format!("Unable to determine service/operation name to be authorized: {} {path}", request.method);
         return Err(Fault::new(Kind::UnknownOperation, message));

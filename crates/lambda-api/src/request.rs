@@ -115,35 +115,11 @@ impl Reply {
 }
 
 /// `%41` → `A`; `+` stays. What is not valid UTF-8 afterwards is replaced.
-pub fn percent_decode(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let mut decoded = Vec::with_capacity(bytes.len());
-    let mut at = 0;
-    while at < bytes.len() {
-        let hex = bytes.get(at + 1..at + 3).and_then(|h| std::str::from_utf8(h).ok());
-        let byte = hex.filter(|h| h.chars().all(|c| c.is_ascii_hexdigit()));
-        match (bytes[at], byte.and_then(|h| u8::from_str_radix(h, 16).ok())) {
-            (b'%', Some(byte)) => {
-                decoded.push(byte);
-                at += 3;
-            }
-            (byte, _) => {
-                decoded.push(byte);
-                at += 1;
-            }
-        }
-    }
-    String::from_utf8_lossy(&decoded).into_owned()
-}
+pub use danki_gateway::decoded as percent_decode;
 
 /// The pairs of a query string or a form.
 pub fn pairs(text: &str) -> Vec<(String, String)> {
-    let decode = |s: &str| percent_decode(&s.replace('+', " "));
-    let pair = |part: &str| {
-        let (name, value) = part.split_once('=').unwrap_or((part, ""));
-        (decode(name), decode(value))
-    };
-    text.split('&').filter(|part| !part.is_empty()).map(pair).collect()
+    danki_gateway::pairs(text).collect()
 }
 
 #[cfg(test)]

@@ -4,8 +4,8 @@ use crate::api::Api;
 use crate::code::LOCAL_BUCKET;
 use crate::fault::{Fault, Kind};
 use crate::front::{BadRoute, Route};
+use crate::http;
 use crate::request::{Content, Request};
-use crate::routes::{self, Handler};
 use crate::store::State;
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -324,23 +324,17 @@ fn settings(function: &Function, layers: &BTreeMap<String, String>) -> Value {
 /// One call of the API, from within.
 pub async fn call(api: &Arc<Api>, method: &str, path: &str, body: Value) -> Result<Value, Fault> {
     let (plain, query) = path.split_once('?').unwrap_or((path, ""));
-    let unknown = || Fault::new(Kind::UnknownOperation, format!("no operation: {method} {plain}"));
-    let (route, parameters) = routes::find(method, plain).ok_or_else(unknown)?;
     let request = Request {
-        method: Method::from_bytes(method.as_bytes()).map_err(|_| unknown())?,
+        method: Method::from_bytes(method.as_bytes()).expect("the callers' methods are legal"),
         path: plain.to_owned(),
-        parameters,
+        parameters: Vec::new(),
         query: crate::request::pairs(query),
         headers: HeaderMap::new(),
         body: Bytes::from(body.to_string()),
         id: api.uuid(),
         host: String::new(),
     };
-    let reply = match route.3 {
-        Handler::Now(handler) => handler(api, &request)?,
-        Handler::Later(handler) => handler(Arc::clone(api), request).await?,
-        Handler::Missing => return Err(unknown()),
-    };
+    let reply = http::dispatch(api, request, plain).await?;
     match reply.body {
         Content::Whole(bytes) => Ok(serde_json::from_slice(&bytes).unwrap_or(Value::Null)),
         Content::Stream(_) => Ok(Value::Null),

@@ -37,8 +37,6 @@ pub struct Function {
     pub reserved: Option<u32>,
     /// `Tracing: Active`
     pub traced: bool,
-    /// There is a `VpcConfig`; no difference in timing since 2019's network interfaces.
-    pub in_vpc: bool,
     /// `LoggingConfig.LogFormat` is JSON.
     pub json_logs: bool,
     /// Function URL.
@@ -124,7 +122,6 @@ pub(crate) fn function(id: &str, name: String, properties: Properties<'_>) -> Re
         aliases: alias(properties)?.into_iter().collect(),
         reserved: properties.number("ReservedConcurrentExecutions", 0..=100_000)?,
         traced: traced(properties)?,
-        in_vpc: properties.key("VpcConfig").is_some(),
         json_logs,
         url: url(properties)?,
     })

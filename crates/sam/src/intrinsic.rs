@@ -3,6 +3,8 @@
 use crate::Error;
 use crate::scope::Scope;
 use crate::yaml::{MAX_BYTES, Node, Value};
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 
 /// The node with all functions replaced by what they give; `None` where it is `AWS::NoValue`, which removes a key or an item.
 pub(crate) fn resolve(scope: &Scope<'_>, node: &Node) -> Result<Option<Node>, Error> {
@@ -55,7 +57,7 @@ fn call(scope: &Scope<'_>, name: &str, argument: &Node) -> Result<Option<Node>, 
         "Fn::Join" => join(scope, argument)?,
         "Fn::Base64" => {
             let inner = needed(resolve(scope, argument)?, line, name)?;
-            base64(plain(&inner, name)?.as_bytes())
+            STANDARD.encode(plain(&inner, name)?)
         }
         "Fn::GetAZs" => return Ok(Some(zones(scope, line))),
         other => {
@@ -189,21 +191,6 @@ fn plain<'n>(node: &'n Node, function: &str) -> Result<&'n str, Error> {
 
 fn needed(node: Option<Node>, line: usize, function: &str) -> Result<Node, Error> {
     node.ok_or_else(|| Error::at(line, format!("{function}: AWS::NoValue where a value is needed")))
-}
-
-/// RFC 4648 §4; ten lines are less than a dependency.
-fn base64(bytes: &[u8]) -> String {
-    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
-    for chunk in bytes.chunks(3) {
-        let bits =
-            chunk.iter().fold(0u32, |bits, byte| bits << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            let six = (bits >> (18 - 6 * place)) & 63;
-            out.push(if place <= chunk.len() { char::from(ALPHABET[six as usize]) } else { '=' });
-        }
-    }
-    out
 }
 
 #[cfg(test)]
