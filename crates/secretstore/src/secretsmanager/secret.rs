@@ -1,10 +1,11 @@
 //! One secret and its versions.
 
 use super::{invalid, not_found};
-use crate::reply::Refusal;
+use crate::reply::{Outcome, Refusal};
 use crate::request::Tag;
 use crate::{ACCOUNT, At};
 use rand::Rng;
+use serde_json::json;
 
 /// The label of the version that is given when none is asked for.
 pub const CURRENT: &str = "AWSCURRENT";
@@ -75,6 +76,12 @@ impl Value {
     }
 }
 
+impl Version {
+    fn has(&self, stage: &str) -> bool {
+        self.stages.iter().any(|known| known == stage)
+    }
+}
+
 impl Secret {
     pub fn new(region: &str, name: &str, at: &mut At<'_>) -> Secret {
         const CHARACTERS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
@@ -97,7 +104,7 @@ impl Secret {
 
     /// Adds a version with these labels. The same id with the same value again changes nothing: a retried request.
     pub fn add(&mut self, id: &str, value: Value, stages: &[String], now_ms: u64) -> Result<(), Refusal> {
-        if let Some(known) = self.versions.iter().find(|version| version.id == id) {
+        if let Some(known) = self.by_id(id) {
             return match known.value == value {
                 true => Ok(()),
                 false => Err(Refusal::modeled(
@@ -127,10 +134,19 @@ impl Secret {
         Ok(())
     }
 
+    /// What operations on it answer; with a value, that is the current version from now on and named, too.
+    pub fn answer(&mut self, value: Option<Value>, id: &str, now_ms: u64) -> Outcome {
+        let mut answer = json!({ "ARN": self.arn, "Name": self.name });
+        if let Some(value) = value {
+            self.add(id, value, &[CURRENT.to_owned()], now_ms)?;
+            answer["VersionId"] = json!(id);
+        }
+        Ok(answer)
+    }
+
     /// Moves a label to a version. The version that loses `AWSCURRENT` becomes `AWSPREVIOUS`.
     pub fn label(&mut self, stage: &str, id: &str) {
-        let holder = self.versions.iter().find(|version| version.stages.iter().any(|s| s == stage));
-        let holder = holder.map(|version| version.id.clone());
+        let holder = self.holder(stage).map(|version| version.id.clone());
         if holder.as_deref() == Some(id) {
             return;
         }
@@ -148,6 +164,16 @@ impl Secret {
         self.versions.iter_mut().for_each(|version| version.stages.retain(|s| s != stage));
     }
 
+    /// The version of an id.
+    pub fn by_id(&self, id: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.id == id)
+    }
+
+    /// The version that has a label.
+    pub fn holder(&self, stage: &str) -> Option<&Version> {
+        self.versions.iter().find(|version| version.has(stage))
+    }
+
     /// The version of an id, of a label, or the current one.
     pub fn version(&self, id: Option<&str>, stage: Option<&str>) -> Result<&Version, Refusal> {
         let lacks = |what: String| {
@@ -156,13 +182,11 @@ impl Secret {
         };
         let Some(id) = id else {
             let stage = stage.unwrap_or(CURRENT);
-            let labelled = self.versions.iter().find(|version| version.stages.iter().any(|s| s == stage));
-            return labelled.ok_or_else(|| lacks(format!("staging label: {stage}")));
+            return self.holder(stage).ok_or_else(|| lacks(format!("staging label: {stage}")));
         };
-        let found = self.versions.iter().find(|version| version.id == id);
-        let found = found.ok_or_else(|| lacks(format!("VersionId: {id}")))?;
+        let found = self.by_id(id).ok_or_else(|| lacks(format!("VersionId: {id}")))?;
         match stage {
-            Some(stage) if !found.stages.iter().any(|s| s == stage) => {
+            Some(stage) if !found.has(stage) => {
                 Err(invalid("You provided a VersionStage that is not associated to the provided VersionId."))
             }
             _ => Ok(found),

@@ -90,7 +90,7 @@ impl SecretsManager {
         let token = token(request.client_request_token)?;
         let value = Value::of(request.secret_string, request.secret_binary)?;
         if let Some(known) = self.secrets.get(&name) {
-            return match (known.deletion_ms, known.versions.iter().find(|version| version.id == token)) {
+            return match (known.deletion_ms, known.by_id(&token)) {
                 (Some(_), _) => Err(invalid(
                     "You can't create this secret because a secret with this name is already scheduled for deletion.",
                 )),
@@ -107,11 +107,7 @@ impl SecretsManager {
         let mut secret = Secret::new(&self.region, &name, at);
         (secret.description, secret.kms_key_id) = (request.description, request.kms_key_id);
         secret.tags = request.tags;
-        let mut answer = json!({ "ARN": secret.arn, "Name": name });
-        if let Some(value) = value {
-            secret.add(&token, value, &[CURRENT.to_owned()], at.now_ms)?;
-            answer["VersionId"] = json!(token);
-        }
+        let answer = secret.answer(value, &token, at.now_ms)?;
         self.insert(secret)?;
         Ok(answer)
     }
@@ -133,11 +129,7 @@ impl SecretsManager {
         let token = token(request.client_request_token)?;
         let value = Value::of(request.secret_string, request.secret_binary)?;
         let secret = self.find_alive(&id)?;
-        let mut answer = json!({ "ARN": secret.arn, "Name": secret.name });
-        if let Some(value) = value {
-            secret.add(&token, value, &[CURRENT.to_owned()], at.now_ms)?;
-            answer["VersionId"] = json!(token);
-        }
+        let answer = secret.answer(value, &token, at.now_ms)?;
         secret.description = request.description.or(secret.description.take());
         secret.kms_key_id = request.kms_key_id.or(secret.kms_key_id.take());
         secret.changed_ms = at.now_ms;
@@ -211,7 +203,7 @@ impl SecretsManager {
     pub(super) fn update_secret_version_stage(&mut self, request: MoveStage, at: &mut At<'_>) -> Outcome {
         let stage = required(request.version_stage, "versionStage")?;
         let secret = self.find_alive(&required(request.secret_id, "secretId")?)?;
-        let holder = secret.version(None, Some(&stage)).ok().map(|version| version.id.clone());
+        let holder = secret.holder(&stage).map(|version| version.id.clone());
         let parameter = |text: String| Refusal::modeled("InvalidParameterException", text);
         if let Some(to) = &request.move_to_version_id {
             secret.version(Some(to), None)?;

@@ -37,7 +37,7 @@ impl Ssm {
         let labels = required(request.labels, "labels")?;
         let parameter = self.find(&required(request.name, "name")?)?;
         let number = request.parameter_version.unwrap_or(parameter.latest().number);
-        let kept = parameter.select(Some(&number.to_string()))?.labels.len();
+        let kept = parameter.numbered(number)?.labels.len();
         let (good, bad): (Vec<String>, Vec<String>) = labels.into_iter().partition(|label| is_label(label));
         if kept + good.len() > MAX_LABELS {
             return Err(Refusal::common(
@@ -48,10 +48,8 @@ impl Ssm {
         }
         for version in &mut parameter.versions {
             version.labels.retain(|label| !good.contains(label));
-            if version.number == number {
-                version.labels.extend(good.iter().cloned());
-            }
         }
+        parameter.numbered(number)?.labels.extend(good);
         Ok(json!({ "InvalidLabels": bad, "ParameterVersion": number }))
     }
 
@@ -64,9 +62,7 @@ impl Ssm {
         let labels = required(request.labels, "labels")?;
         let number = required(request.parameter_version, "parameterVersion")?;
         let parameter = self.find(&required(request.name, "name")?)?;
-        parameter.select(Some(&number.to_string()))?;
-        let version = parameter.versions.iter_mut().find(|version| version.number == number);
-        let version = version.expect("just selected");
+        let version = parameter.numbered(number)?;
         let (removed, invalid): (Vec<_>, Vec<_>) =
             labels.into_iter().partition(|label| version.labels.contains(label));
         version.labels.retain(|label| !removed.contains(label));

@@ -101,28 +101,27 @@ impl Parameter {
     /// The version that a selector (`3`, or a label) names.
     pub fn select(&self, selector: Option<&str>) -> Result<&Version, Refusal> {
         let Some(selector) = selector else { return Ok(self.latest()) };
-        let by_label = |v: &&Version| v.labels.iter().any(|label| label == selector);
-        let by_number = |number: u64| self.versions.iter().find(|v| v.number == number);
-        match selector.parse() {
-            Ok(number) => by_number(number).ok_or_else(|| {
-                Refusal::common(
-                    "ParameterVersionNotFound",
-                    format!(
-                        "Systems Manager could not find version {number} of {}. Verify the version and try again.",
-                        self.name
-                    ),
-                )
-            }),
-            Err(_) => self.versions.iter().find(by_label).ok_or_else(|| {
-                Refusal::common(
-                    "ParameterVersionNotFound",
-                    format!(
-                        "Systems Manager could not find label {selector} of {}. Verify the label and try again.",
-                        self.name
-                    ),
-                )
-            }),
+        let (by, index) = match selector.parse::<u64>() {
+            Ok(number) => ("version", self.versions.iter().position(|v| v.number == number)),
+            Err(_) => ("label", self.versions.iter().position(|v| v.labels.iter().any(|l| l == selector))),
+        };
+        index.map(|index| &self.versions[index]).ok_or_else(|| self.lacks(by, selector))
+    }
+
+    /// The version of a number, to be changed.
+    pub fn numbered(&mut self, number: u64) -> Result<&mut Version, Refusal> {
+        match self.versions.iter().position(|v| v.number == number) {
+            Some(index) => Ok(&mut self.versions[index]),
+            None => Err(self.lacks("version", &number.to_string())),
         }
+    }
+
+    fn lacks(&self, by: &str, selector: &str) -> Refusal {
+        let name = &self.name;
+        let text = format!(
+            "Systems Manager could not find {by} {selector} of {name}. Verify the {by} and try again."
+        );
+        Refusal::common("ParameterVersionNotFound", text)
     }
 
     /// What `GetParameter` tells of a version.
