@@ -5,6 +5,7 @@ use crate::server::{Config, stop_asked};
 use crate::service::{Answer, Call, Peer, Service, TlsInfo, read_body};
 use crate::stream::Stream;
 use danki_sys::clock::monotonic_ns;
+use http_body_util::BodyExt;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper::{Request, Response};
@@ -22,13 +23,15 @@ use tokio_rustls::TlsAcceptor;
 /// Sending close_notify and FIN waits for room in the socket at most this long.
 const CLOSE_DEADLINE: Duration = Duration::from_secs(1);
 
-/// How the server ended a connection whose service wanted no answer sent.
+/// How the server ended a connection whose service wanted no answer sent, or half of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-enum Cut {
+pub(crate) enum Cut {
     #[error("hung up")]
     HangUp,
     #[error("reset")]
     Reset,
+    #[error("alert")]
+    Alert,
 }
 
 /// Serves `tcp` until either side ends it. Errors end the connection and nothing else, so there is nobody to tell.
@@ -68,6 +71,7 @@ pub(crate) async fn serve<S: Service>(
             let _refused = stream.tcp().set_zero_linger();
         }
         Some(Cut::HangUp) => close(stream).await,
+        Some(Cut::Alert) => alert(stream).await,
         None => {}
     }
 }
@@ -120,6 +124,13 @@ async fn answer<S: Service>(
         }
         Answer::HangUp => Err(Cut::HangUp),
         Answer::Reset => Err(Cut::Reset),
+        Answer::ResetMidBody { response } => {
+            let (head, body) = response.into_parts();
+            // A body that is there is never an error, and has no trailers.
+            let whole = body.collect().await.map(|body| body.to_bytes()).unwrap_or_default();
+            Ok(Response::from_parts(head, meter.body(Outgoing::half(&whole), None)))
+        }
+        Answer::Alert => Err(Cut::Alert),
     }
 }
 
@@ -172,6 +183,26 @@ fn deadline_ns(phase: Phase, idle_cutoff: Option<Duration>, request_timeout: Dur
 
 fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+/// A fatal alert, `bad_record_mac`, and FIN. rustls sends one only for a reason, so it is given one: a record that nobody encrypted.
+async fn alert(mut stream: Stream) {
+    const DAMAGED: [u8; 37] = {
+        let mut record = [0; 37];
+        (record[0], record[1], record[2], record[4]) = (23, 3, 3, 32); // application data, TLS 1.2's number, 32 bytes
+        record
+    };
+    if let Stream::Tls(tls) = &mut stream {
+        let (tcp, session) = tls.get_mut();
+        let mut alert = Vec::new();
+        let read = session.read_tls(&mut DAMAGED.as_slice());
+        if read.is_ok() && session.process_new_packets().is_err() && session.write_tls(&mut alert).is_ok() {
+            let _gone = tokio::time::timeout(CLOSE_DEADLINE, tcp.write_all(&alert)).await;
+        }
+        let _gone = tokio::time::timeout(CLOSE_DEADLINE, tcp.shutdown()).await;
+        return;
+    }
+    close(stream).await;
 }
 
 /// close_notify (if TLS) and FIN.

@@ -4,12 +4,12 @@
 //! was taken. A response is in the socket at the first completed flush after its body was taken, because hyper
 //! flushes the stream only when its own buffers are empty.
 
+use crate::connection::Cut;
 use crate::stream::Stream;
 use bytes::Bytes;
 use danki_sys::clock::monotonic_ns;
 use http_body_util::Full;
 use hyper::body::{Body, Frame, SizeHint};
-use std::convert::Infallible;
 use std::io::{self, IoSlice};
 use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -164,13 +164,38 @@ impl AsyncWrite for Metered {
 /// A response's body: there, or yet to come.
 pub(crate) enum Outgoing {
     Whole(Full<Bytes>),
-    Chunks { from: mpsc::Receiver<Bytes>, ended: bool },
+    Chunks {
+        from: mpsc::Receiver<Bytes>,
+        ended: bool,
+    },
+    /// The first half of a body that is announced as whole; then a reset.
+    Half {
+        half: Option<Bytes>,
+        length: u64,
+        flushed: bool,
+    },
 }
 
 impl Outgoing {
-    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    /// Half of a body, with the length of the whole.
+    pub(crate) fn half(whole: &Bytes) -> Outgoing {
+        let length = u64::try_from(whole.len()).unwrap_or(u64::MAX);
+        Outgoing::Half { half: Some(whole.slice(..whole.len() / 2)), length, flushed: false }
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         match self {
-            Outgoing::Whole(body) => Pin::new(body).poll_frame(cx),
+            Outgoing::Whole(body) => Pin::new(body).poll_frame(cx).map_err(|never| match never {}),
+            Outgoing::Half { half, flushed, .. } => match half.take() {
+                Some(half) => Poll::Ready(Some(Ok(Frame::data(half)))),
+                None if *flushed => Poll::Ready(Some(Err(Cut::Reset))),
+                None => {
+                    // hyper flushes what it has when a body makes it wait.
+                    *flushed = true;
+                    cx.waker().wake_by_ref();
+                    Poll::Pending
+                }
+            },
             Outgoing::Chunks { from, ended } => {
                 let chunk = std::task::ready!(from.poll_recv(cx));
                 *ended = chunk.is_none();
@@ -183,6 +208,7 @@ impl Outgoing {
         match self {
             Outgoing::Whole(body) => body.is_end_stream(),
             Outgoing::Chunks { ended, .. } => *ended,
+            Outgoing::Half { .. } => false,
         }
     }
 }
@@ -195,12 +221,9 @@ pub(crate) struct MeteredBody {
 
 impl Body for MeteredBody {
     type Data = Bytes;
-    type Error = Infallible;
+    type Error = Cut;
 
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Cut>>> {
         let poll = self.body.poll(cx);
         if self.body.is_end_stream() {
             self.meter.notes().taken = true;
@@ -216,6 +239,7 @@ impl Body for MeteredBody {
         match &self.body {
             Outgoing::Whole(body) => body.size_hint(),
             Outgoing::Chunks { .. } => SizeHint::default(),
+            Outgoing::Half { length, .. } => SizeHint::with_exact(*length),
         }
     }
 }

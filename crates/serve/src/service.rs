@@ -107,6 +107,13 @@ pub enum Answer {
     HangUp,
     /// Resets the connection: RST, no close_notify.
     Reset,
+    /// Sends the head and the first half of the body, then resets the connection.
+    ResetMidBody {
+        /// What would have been the whole response.
+        response: Response<Full<Bytes>>,
+    },
+    /// Ends the connection with a fatal TLS alert; without TLS, as [`Answer::HangUp`].
+    Alert,
 }
 
 impl Answer {
