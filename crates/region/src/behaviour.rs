@@ -104,6 +104,10 @@ pub enum FaultKind {
     ThrottlingException,
     /// RST instead of a response.
     Reset,
+    /// The head and half of the body, then RST.
+    ResetMidBody,
+    /// A fatal TLS alert instead of a response.
+    TlsAlert,
     /// No response for `stall_ms`, then the connection ends.
     Stall,
 }
@@ -116,6 +120,8 @@ impl FaultKind {
             FaultKind::Throttle => "throttle",
             FaultKind::ThrottlingException => "throttling-exception",
             FaultKind::Reset => "reset",
+            FaultKind::ResetMidBody => "reset-mid-body",
+            FaultKind::TlsAlert => "tls-alert",
             FaultKind::Stall => "stall",
         }
     }

@@ -81,6 +81,16 @@ impl Endpoint {
                 sleep_until(due_ns).await;
                 return pending.unanswered(Answer::Reset);
             }
+            Some((FaultKind::TlsAlert, _)) => {
+                sleep_until(due_ns).await;
+                return pending.unanswered(Answer::Alert);
+            }
+            Some((FaultKind::ResetMidBody, _)) => {
+                let whole = self.answer(call, &drawn.request_id).await;
+                sleep_until(due_ns).await;
+                let half = |(response, _)| Answer::ResetMidBody { response };
+                return pending.unanswered(whole.map_or(Answer::HangUp, half));
+            }
             Some((FaultKind::Stall, stall)) => {
                 tokio::time::sleep(stall).await;
                 return pending.unanswered(Answer::HangUp);
@@ -135,7 +145,11 @@ impl Endpoint {
         let trouble = match fault {
             FaultKind::Throttle => Trouble::Capacity,
             FaultKind::ThrottlingException => Trouble::Throttled,
-            FaultKind::Http500 | FaultKind::Reset | FaultKind::Stall => Trouble::Internal,
+            FaultKind::Http500
+            | FaultKind::Reset
+            | FaultKind::ResetMidBody
+            | FaultKind::TlsAlert
+            | FaultKind::Stall => Trouble::Internal,
         };
         self.kind.error(trouble, None)
     }
@@ -212,7 +226,7 @@ impl Pending {
         self.request.service_time.to_ns = at_ns;
     }
 
-    /// The connection ends without a response: status 0.
+    /// The connection ends without a whole response: status 0.
     fn unanswered(mut self, how: Answer) -> Answer {
         self.request.status = 0;
         how

@@ -7,7 +7,7 @@ use danki_region::{Config, Endpoint, Fault, FaultKind};
 use std::error::Error;
 use std::io::ErrorKind;
 use std::time::Duration;
-use tokio::io::AsyncReadExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;
 
 const SOON: Duration = Duration::from_secs(5);
@@ -57,6 +57,52 @@ async fn a_reset_is_a_reset() {
         cause.filter_map(|e| e.downcast_ref::<std::io::Error>()).map(std::io::Error::kind).collect();
     assert_eq!(kinds, [ErrorKind::ConnectionReset]);
     assert_eq!(records[1], (0, Some("reset".to_owned())));
+    assert!(answers[2].is_ok());
+}
+
+#[tokio::test]
+async fn a_reset_in_the_middle_leaves_half_an_answer() {
+    let (answers, records) = three(FaultKind::ResetMidBody).await;
+    let error = answers[1].as_ref().expect_err("half of a body is not a body");
+    assert!(!error.is_incomplete_message(), "the head has come: {error:?}");
+    assert_eq!(records[1], (0, Some("reset-mid-body".to_owned())));
+    assert!(answers[2].is_ok());
+}
+
+/// What the half is, byte by byte.
+#[tokio::test]
+async fn the_half_is_announced_as_whole() {
+    let half = Fault { every: Some(1), ..fault(FaultKind::ResetMidBody) };
+    let lab = Lab::start(config(Endpoint { faults: vec![half], ..Endpoint::default() })).await;
+    let mut stream = lab.tls(common::HOST).await.expect("handshake");
+    let body = r#"{"TableName":"test","Key":{"id":{"N":"1"}}}"#;
+    let request = format!(
+        "POST / HTTP/1.1\r\nHost: {}\r\nX-Amz-Target: DynamoDB_20120810.GetItem\r\nContent-Length: {}\r\n\r\n{body}",
+        common::HOST,
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.expect("open");
+    let mut read = Vec::new();
+    let end = timeout(SOON, stream.read_to_end(&mut read)).await.expect("never a hang");
+    assert_eq!(end.map_err(|error| error.kind()), Err(ErrorKind::ConnectionReset));
+    let text = String::from_utf8(read).expect("text");
+    let (head, half) = text.split_once("\r\n\r\n").expect("a head");
+    let announced = head
+        .to_ascii_lowercase()
+        .lines()
+        .find_map(|line| line.strip_prefix("content-length: ")?.parse().ok());
+    assert_eq!(announced.map(|length: usize| length / 2), Some(half.len()), "{text}");
+    assert!(half.starts_with('{') && head.starts_with("HTTP/1.1 200 "), "{text}");
+}
+
+#[tokio::test]
+async fn an_alert_is_an_alert() {
+    let (answers, records) = three(FaultKind::TlsAlert).await;
+    let error = answers[1].as_ref().expect_err("no answer");
+    let causes = std::iter::successors(error.source(), |e| (*e).source()).map(ToString::to_string);
+    let causes: Vec<_> = causes.collect();
+    assert!(causes.iter().any(|cause| cause.contains("received fatal alert: BadRecordMac")), "{causes:?}");
+    assert_eq!(records[1], (0, Some("tls-alert".to_owned())));
     assert!(answers[2].is_ok());
 }
 
