@@ -74,6 +74,16 @@ async fn run(
     text
 }
 
+/// The client has asked for each operation that is offered.
+async fn every_operation(lab: Lab) {
+    let requests = lab.requests().await;
+    for operation in
+        danki_secretstore::SecretsManager::OPERATIONS.iter().chain(danki_secretstore::Ssm::OPERATIONS)
+    {
+        assert!(requests.iter().any(|r| r.operation == *operation), "{operation} was not asked for");
+    }
+}
+
 fn python() -> String {
     root().join("target/conformance/region/venv/bin/python3").display().to_string()
 }
@@ -89,12 +99,7 @@ async fn boto3() {
     let path = [("PYTHONPATH", format!("{}:{}", packages.display(), sources("python")))];
     let script = format!("{}/services.py", sources("python"));
     assert_eq!(run(&lab, &bundle, &python(), &[&script], &path).await, "all fine\n");
-    let requests = lab.requests().await;
-    for operation in
-        danki_secretstore::SecretsManager::OPERATIONS.iter().chain(danki_secretstore::Ssm::OPERATIONS)
-    {
-        assert!(requests.iter().any(|r| r.operation == *operation), "{operation} was not asked for");
-    }
+    every_operation(lab).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -102,19 +107,9 @@ async fn aws_cli() {
     let Some(packages) = installed("python") else { return };
     let (lab, bundle) = lab().await;
     let path = [("PYTHONPATH", format!("{}:{}", packages.display(), sources("python")))];
-    let aws = async |line: &str| {
-        let arguments: Vec<&str> = ["-m", "awscli"].into_iter().chain(line.split(' ')).collect();
-        run(&lab, &bundle, &python(), &arguments, &path).await
-    };
-    aws("secretsmanager create-secret --name cli --secret-string one").await;
-    let value =
-        aws("secretsmanager get-secret-value --secret-id cli --query SecretString --output text").await;
-    assert_eq!(value, "one\n");
-    assert!(aws("secretsmanager list-secrets").await.contains("\"Name\": \"cli\""));
-    aws("ssm put-parameter --name /cli --value v --type SecureString").await;
-    let value =
-        aws("ssm get-parameter --name /cli --with-decryption --query Parameter.Value --output text").await;
-    assert_eq!(value, "v\n");
+    let script = format!("{}/cli.py", sources("python"));
+    assert_eq!(run(&lab, &bundle, &python(), &[&script], &path).await, "all fine\n");
+    every_operation(lab).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -125,6 +120,7 @@ async fn javascript_v3() {
     // The SDK also warns of Node 20 on stderr.
     let said = run(&lab, &bundle, "node", &[&script], &[]).await;
     assert!(said.starts_with("all fine\n"), "{said}");
+    every_operation(lab).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -133,4 +129,5 @@ async fn go_v2() {
     let (lab, bundle) = lab().await;
     let program = folder.join("services").display().to_string();
     assert_eq!(run(&lab, &bundle, &program, &[], &[]).await, "all fine\n");
+    every_operation(lab).await;
 }
