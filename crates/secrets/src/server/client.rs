@@ -2,7 +2,7 @@
 
 use crate::page::Page;
 use crate::request::MAX_HEAD;
-use rustix::event::epoll::{self, EventData, EventFlags};
+use rustix::event::epoll::EventFlags;
 use rustix::io::Errno;
 use rustix::process::{Resource, getrlimit};
 use std::os::fd::OwnedFd;
@@ -58,6 +58,12 @@ pub struct Client {
     pub phase: Phase,
     /// Whether the connection ends with the next answer.
     pub last: bool,
+    /// Whether the other side will send no more.
+    deaf: bool,
+    /// Whether it waits for nothing either: there is no hurry to end the connection.
+    pub gone: bool,
+    /// What epoll watches it for; none: it does not know it yet.
+    pub watched: Option<EventFlags>,
     /// When the phase began.
     since: Duration,
 }
@@ -65,7 +71,18 @@ pub struct Client {
 impl Client {
     pub fn new(socket: OwnedFd, since: Duration) -> Client {
         let (input, output) = (Zeroizing::default(), Zeroizing::default());
-        Client { socket, input, output, sent: 0, phase: Phase::Idle, last: false, since }
+        let (phase, last, deaf, gone, watched) = (Phase::Idle, false, false, false, None);
+        Client { socket, input, output, sent: 0, phase, last, deaf, gone, watched, since }
+    }
+
+    /// What it should be watched for.
+    pub fn interest(&self) -> EventFlags {
+        match self.phase {
+            Phase::Writing => EventFlags::OUT,
+            // Its end would be reported for ever.
+            _ if self.deaf => EventFlags::empty(),
+            Phase::Idle | Phase::Reading | Phase::Waiting => EventFlags::IN,
+        }
     }
 
     /// A phase begins; a request that comes in pieces began with its first.
@@ -88,7 +105,7 @@ impl Client {
     }
 
     /// Sends an answer, or as much as fits. An error means that the other side has gone.
-    pub fn send(&mut self, page: &Page, epoll: &OwnedFd, slot: Slot, now: Duration) -> Result<(), Errno> {
+    pub fn send(&mut self, page: &Page, now: Duration) -> Result<(), Errno> {
         let last = self.last.then(|| page.last());
         let bytes = last.as_ref().map_or(page.bytes(), |bytes| bytes.as_slice());
         let written = match rustix::io::write(&self.socket, bytes) {
@@ -103,11 +120,11 @@ impl Client {
         self.output = Zeroizing::new(bytes[written..].to_vec());
         self.sent = 0;
         self.begin(Phase::Writing, now);
-        epoll::modify(epoll, &self.socket, EventData::new_u64(slot.name()), EventFlags::OUT)
+        Ok(())
     }
 
     /// Goes on sending.
-    pub fn flush(&mut self, epoll: &OwnedFd, slot: Slot) -> Result<(), Errno> {
+    pub fn flush(&mut self) -> Result<(), Errno> {
         match rustix::io::write(&self.socket, &self.output[self.sent..]) {
             Ok(written) => self.sent += written,
             Err(Errno::AGAIN | Errno::INTR) => {}
@@ -116,17 +133,15 @@ impl Client {
         if self.sent == self.output.len() {
             self.output = Zeroizing::default();
             self.phase = Phase::Idle;
-            epoll::modify(epoll, &self.socket, EventData::new_u64(slot.name()), EventFlags::IN)?;
         }
         Ok(())
     }
 
     /// The other side will send no more. Whether it may still want something.
-    pub fn ended(&mut self, epoll: &OwnedFd, slot: Slot) -> bool {
-        self.last = true;
-        // Without this, the end would be reported for ever.
-        let deaf = epoll::modify(epoll, &self.socket, EventData::new_u64(slot.name()), EventFlags::empty());
-        self.phase == Phase::Waiting && deaf.is_ok()
+    pub fn ended(&mut self) -> bool {
+        (self.last, self.deaf) = (true, true);
+        self.gone = self.phase != Phase::Waiting;
+        !self.gone
     }
 }
 
