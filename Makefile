@@ -17,7 +17,7 @@ help:
 	@echo 'make test       every check, with the count at the end (25 min in a fresh clone)'
 	@echo 'make bench      what the instrument itself costs: link, envs, overhead; validation against T1 and T2'
 	@echo 'make race       danki against its peers; the benchmarks carry them, interleaved'
-	@echo 'make soak       long fuzzing, real-time experiments, audit of dependencies'
+	@echo 'make soak       long fuzzing, an hour of the secrets extension, real-time experiments, audit of dependencies'
 	@echo 'make functions  what the sample functions depend on, from their lockfiles'
 	@echo 'make clean      remove what was built, installed and measured here'
 
@@ -66,6 +66,7 @@ race: bench
 
 soak: build functions deny
 	$(DANKI) bench experiments/idle-cutoff-real.toml
+	cargo bench --locked --package danki-secrets --bench soak -- 3600
 	xtask/install-fuzz
 	fuzz/run 600 all
 

@@ -1,23 +1,26 @@
 //! `danki-secrets` beside AWS's open agent, interleaved, in one run: CPU and time from spawn to the first value through a TLS upstream,
-//! cached hits on one kept connection and on a new connection each, memory. The peer is looked for at
+//! cached hits on one kept connection and on a new connection each, memory; hits from Python's `requests` under the quota of 128 MB. The peer is looked for at
 //! `target/peers/aws_secretsmanager_agent` (docs/secrets.md says how to build it); ours is the layer's binary if it is there.
 #![allow(clippy::print_stdout, reason = "a benchmark prints what it measured")]
 
+#[path = "race/quota.rs"]
+mod quota;
 #[path = "../tests/support/mod.rs"]
 mod support;
 
 use danki_secrets::clock::now;
 use std::fs;
-use std::io::ErrorKind;
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use support::process::{cpu_ns, free_port, rss_kib, wait_for};
 use support::{Client, Reply, TOKEN, Upstream, tls};
 
 const ROUNDS: usize = 15;
 const HITS: usize = 4_000;
 const CONNECTIONS: usize = 1_000;
+/// Rounds under the quota, which makes them slow, and hits in each.
+const QUOTA_ROUNDS: usize = 5;
+const QUOTA_HITS: usize = 100;
 const TARGET: &str = "/secretsmanager/get?secretId=prod/db";
 
 struct Racer {
@@ -53,6 +56,7 @@ struct Result {
 fn main() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let agent = root.join("target/peers/aws_secretsmanager_agent");
+    let packages = root.join("functions/secrets-extension-python/.deps/python");
     let layer =
         root.join(format!("target/{}-unknown-linux-musl/layer/danki-secrets", std::env::consts::ARCH));
     let ours = if layer.exists() { layer } else { PathBuf::from(env!("CARGO_BIN_EXE_danki-secrets")) };
@@ -83,6 +87,11 @@ fn main() {
         }
     }
     report(&racers, &results);
+    match quota::Quota::new() {
+        Ok(quota) if packages.exists() => under_quota(&racers, &upstream.url, &bundle, &packages, &quota),
+        Ok(_) => println!("skipped: requests: {} is not there; hint: make functions", packages.display()),
+        Err(why) => println!("skipped: requests under the quota: {why}"),
+    }
 }
 
 fn race(racer: &Racer, upstream: &str, bundle: &Path, result: &mut Result) {
@@ -92,12 +101,12 @@ fn race(racer: &Racer, upstream: &str, bundle: &Path, result: &mut Result) {
     let first = client.get(TARGET);
     result.first_wall_ms.0.push(now().since(began).as_secs_f64() * 1e3);
     assert_eq!(first.status, 200, "{}: {}", racer.name, first.body);
-    result.first_cpu_ms.0.push(cpu_ns(&child) / 1e6);
+    result.first_cpu_ms.0.push(cpu_ns(child.id()) / 1e6);
 
     for _ in 0..200 {
         client.get(TARGET);
     }
-    let before = cpu_ns(&child);
+    let before = cpu_ns(child.id());
     let mut times: Vec<f64> = (0..HITS)
         .map(|_| {
             let asked = now();
@@ -107,14 +116,14 @@ fn race(racer: &Racer, upstream: &str, bundle: &Path, result: &mut Result) {
         .collect();
     times.sort_by(f64::total_cmp);
     result.hit_p50_us.0.push(times[HITS / 2]);
-    result.hits_per_cpu_s.0.push(HITS as f64 / ((cpu_ns(&child) - before) / 1e9));
+    result.hits_per_cpu_s.0.push(HITS as f64 / ((cpu_ns(child.id()) - before) / 1e9));
 
-    let before = cpu_ns(&child);
+    let before = cpu_ns(child.id());
     for _ in 0..CONNECTIONS {
         Client::connect(racer.port, Some(TOKEN)).get(TARGET);
     }
-    result.fresh_cpu_us.0.push((cpu_ns(&child) - before) / 1e3 / CONNECTIONS as f64);
-    result.rss_mib.0.push(rss_mib(&child));
+    result.fresh_cpu_us.0.push((cpu_ns(child.id()) - before) / 1e3 / CONNECTIONS as f64);
+    result.rss_mib.0.push(rss_kib(child.id()) as f64 / 1024.0);
     child.kill().expect("it runs");
     child.wait().expect("it ends");
 }
@@ -139,34 +148,35 @@ fn spawn(racer: &Racer, upstream: &str, bundle: &Path) -> Child {
         .unwrap_or_else(|error| panic!("{}: {error}", racer.binary.display()))
 }
 
-/// Tries until somebody listens.
-fn wait_for(port: u16) -> u16 {
-    let began = now();
-    while let Err(error) = TcpStream::connect(("127.0.0.1", port)) {
-        assert!(error.kind() == ErrorKind::ConnectionRefused && now().since(began).as_secs() < 10, "{error}");
-        std::thread::park_timeout(Duration::from_micros(200));
+/// What a hundred hits cost, from a client that connects anew each time and from one that does not.
+fn under_quota(racers: &[Racer], upstream: &str, bundle: &Path, packages: &Path, quota: &quota::Quota) {
+    println!(
+        "requests under the quota of 128 MB: CPU ms per {QUOTA_HITS} hits, medians of {QUOTA_ROUNDS} interleaved rounds"
+    );
+    println!("{:<16}{:>8}{:>10}{:>10}{:>10}", "", "", "server", "client", "both");
+    for way in ["fresh", "kept"] {
+        let mut costs: Vec<[Figures; 3]> = racers.iter().map(|_| Default::default()).collect();
+        for _ in 0..QUOTA_ROUNDS {
+            for (racer, costs) in racers.iter().zip(&mut costs) {
+                let mut child = spawn(racer, upstream, bundle);
+                let url = format!("http://127.0.0.1:{}{TARGET}", wait_for(racer.port));
+                let mut client = quota::Client::start(packages, &url, TOKEN, QUOTA_HITS);
+                let cost = client.ask(way, quota, &child);
+                let each = [cost.server_ms, cost.client_ms, cost.server_ms + cost.client_ms];
+                costs.iter_mut().zip(each).for_each(|(figures, ms)| figures.0.push(ms));
+                child.kill().expect("it runs");
+                child.wait().expect("it ends");
+            }
+        }
+        for (racer, costs) in racers.iter().zip(&costs) {
+            let [server, client, both] = costs.each_ref().map(Figures::median);
+            println!("{:<16}{way:>8}{server:>10.2}{client:>10.2}{both:>10.2}", racer.name);
+        }
+        if let [ours, theirs] = costs.as_slice() {
+            let ratio = |at: usize| ours[at].median() / theirs[at].median();
+            println!("ours / the agent's, {way}: server {:.3}, both {:.3}", ratio(0), ratio(2));
+        }
     }
-    port
-}
-
-fn free_port() -> u16 {
-    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a free port").port()
-}
-
-/// CPU time of all threads that live, in nanoseconds; neither racer ends a thread within a round.
-fn cpu_ns(child: &Child) -> f64 {
-    let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).expect("it lives");
-    let times = tasks.filter_map(|task| {
-        let text = fs::read_to_string(task.ok()?.path().join("schedstat")).ok()?;
-        text.split(' ').next()?.parse::<f64>().ok()
-    });
-    times.sum()
-}
-
-fn rss_mib(child: &Child) -> f64 {
-    let status = fs::read_to_string(format!("/proc/{}/status", child.id())).expect("it lives");
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
-    line.trim().split(' ').next().and_then(|kib| kib.parse::<f64>().ok()).expect("a number") / 1024.0
 }
 
 fn report(racers: &[Racer], results: &[Result]) {

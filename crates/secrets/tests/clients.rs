@@ -3,9 +3,10 @@
 mod support;
 
 use std::io::{Read, Write};
-use std::net::{Shutdown, TcpListener};
+use std::net::Shutdown;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
+use support::process::{descriptors, free_port, rss_kib};
 use support::{Client, Reply, Running, TOKEN, Upstream};
 
 const A: &str = "/secretsmanager/get?secretId=a";
@@ -166,8 +167,7 @@ struct Process(Child, u16);
 
 impl Process {
     fn start(upstream: &str) -> Process {
-        let port =
-            TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+        let port = free_port();
         let child = Command::new(env!("CARGO_BIN_EXE_danki-secrets"))
             .env_clear()
             .envs(support::variables(upstream))
@@ -219,7 +219,7 @@ fn ten_thousand_connections_are_bounded_and_the_newest_served() {
         }
         clients.push(client);
     }
-    let descriptors = std::fs::read_dir(format!("/proc/{}/fd", process.0.id())).expect("it lives").count();
+    let descriptors = descriptors(process.0.id());
     assert!(descriptors < 1000, "{descriptors} descriptors");
     let mut last = clients.pop().expect("there are some");
     assert_eq!(last.get(A).status, 200);
@@ -244,11 +244,6 @@ fn memory_stays_where_it_is() {
         _ => Reply::value(call, &"x".repeat(10_000)),
     });
     let process = Process::start(&upstream.url);
-    let rss_kib = || {
-        let status = std::fs::read_to_string(format!("/proc/{}/status", process.0.id())).expect("it lives");
-        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("a size");
-        line.trim().split(' ').next().and_then(|kib| kib.parse::<u64>().ok()).expect("a number")
-    };
     let round = |first: usize| {
         let mut kept = Client::connect(process.1, Some(TOKEN));
         for index in first..first + 400 {
@@ -261,9 +256,9 @@ fn memory_stays_where_it_is() {
     };
     // The cache is full after the first round: a hundred values of ten kilobytes.
     (0..2).for_each(|number| round(number * 400));
-    let before = rss_kib();
+    let before = rss_kib(process.0.id());
     (2..8).for_each(|number| round(number * 400));
-    let after = rss_kib();
+    let after = rss_kib(process.0.id());
     assert!(after < before + 1024, "{before} KiB before, {after} KiB after");
 }
 

@@ -14,6 +14,8 @@ const OWNERS: [(&str, &[&str]); 5] = [
     ("crates/cli/", &["print_stdout", "print_stderr", "exit", "disallowed_methods"]),
     // A program of its own, which must not carry the command line of the other.
     ("crates/secrets/src/main.rs", &["disallowed_methods"]),
+    // Takes its length as an argument.
+    ("crates/secrets/benches/soak.rs", &["disallowed_methods"]),
     ("crates/sys/", &["unsafe_code", "disallowed_methods", "exit"]),
     ("crates/testkit/", &["print_stdout", "print_stderr", "disallowed_methods"]),
     ("xtask/", &["print_stdout", "print_stderr", "disallowed_methods"]),

@@ -3,6 +3,7 @@
 
 pub mod client;
 pub mod platform;
+pub mod process;
 pub mod tls;
 pub mod upstream;
 
