@@ -22,6 +22,12 @@ pub fn build(options: &LayerBuild) -> Result<Exit, Failure> {
             .hint("run it inside a clone of the repository")
     })?;
     let binary = compile(&source, &target, options.arch.name())?;
+    let bytes = fs::read(&binary)
+        .map_err(|error| Failure::machine(format!("cannot read {}: {error}", binary.display())))?;
+    if elf(&bytes) != Some((machine(options.arch.name()), Linked::Statically)) {
+        return Err(Failure::machine(format!("{} is no static binary for {target}", binary.display()))
+            .hint("RUSTFLAGS and cargo's configuration must not change how it is linked"));
+    }
     let out = options.out.clone().unwrap_or_else(|| source.join("target/layers"));
     let folder = out.join(format!("danki-secrets-{}", options.arch.name()));
     let zip = folder.with_extension("zip");
@@ -53,6 +59,35 @@ fn compile(source: &Path, target: &str, arch: &str) -> Result<PathBuf, Failure> 
         return Err(Failure::machine(format!("cargo could not build danki-secrets for {target}: {status}")));
     }
     Ok(source.join("target").join(target).join("layer/danki-secrets"))
+}
+
+/// Whether a binary needs a loader and libraries of the system that it runs on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Linked {
+    Statically,
+    Dynamically,
+}
+
+/// ELF's number of an architecture (`e_machine`).
+fn machine(arch: &str) -> u16 {
+    if arch == "aarch64" { 183 } else { 62 }
+}
+
+/// Architecture and linking of a 64-bit little-endian ELF file: dynamic if there is a program header that names a loader.
+fn elf(bytes: &[u8]) -> Option<(u16, Linked)> {
+    const LOADER: u64 = 3; // PT_INTERP
+    let number = |at: usize, length: usize| {
+        let field = bytes.get(at..at.checked_add(length)?)?;
+        Some(field.iter().rev().fold(0_u64, |value, byte| value << 8 | u64::from(*byte)))
+    };
+    if !bytes.starts_with(b"\x7fELF\x02\x01") {
+        return None;
+    }
+    let (headers, size, count) = (number(32, 8)?, number(54, 2)?, number(56, 2)?);
+    let kinds = (0..count).map(|index| number(usize::try_from(headers.checked_add(index * size)?).ok()?, 4));
+    let kinds = kinds.collect::<Option<Vec<_>>>()?;
+    let linked = if kinds.contains(&LOADER) { Linked::Dynamically } else { Linked::Statically };
+    Some((u16::try_from(number(18, 2)?).ok()?, linked))
 }
 
 fn need_target(source: &Path, target: &str) -> Result<(), Failure> {
@@ -108,6 +143,22 @@ fn size(path: &Path) -> u64 {
 mod tests {
     use super::*;
     use std::io::Read;
+
+    #[test]
+    fn architecture_and_linking_are_read() {
+        let file = |arch: u8, kind: u8| {
+            let mut bytes = vec![0; 64 + 56];
+            bytes[..6].copy_from_slice(b"\x7fELF\x02\x01");
+            (bytes[18], bytes[32], bytes[54], bytes[56], bytes[64]) = (arch, 64, 56, 1, kind);
+            bytes
+        };
+        assert_eq!(elf(&file(62, 1)), Some((machine("x86_64"), Linked::Statically)));
+        assert_eq!(elf(&file(183, 3)), Some((machine("aarch64"), Linked::Dynamically)));
+        assert_eq!(elf(&file(62, 1)[..64]), None);
+        assert_eq!(elf(b"#!/bin/sh"), None);
+        let test = fs::read(std::env::current_exe().expect("it runs")).expect("readable");
+        assert_eq!(elf(&test), Some((machine(std::env::consts::ARCH), Linked::Dynamically)));
+    }
 
     #[test]
     fn a_layer_has_the_extension_where_lambda_looks() {
