@@ -8,7 +8,7 @@ use std::ops::{Index, IndexMut};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Part {
-    /// No env was free yet.
+    /// No env had the event yet: none was free, one was being created, or it was being handed over.
     EnvWait,
     /// The env initialised on the caller's path.
     Init,

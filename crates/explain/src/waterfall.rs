@@ -2,7 +2,7 @@
 //!
 //! # Precedence
 //! Claims are served in this order; each takes what is left of its span:
-//! 1. **Env wait, init, thaw**: the invocation's own spans.
+//! 1. **Init, thaw**: the invocation's own spans. **Env wait**: what else passes before the runtime has the event.
 //! 2. **CPU throttled**: a runnable process was denied CPU, so nothing else could have helped (see `cpu` for where a
 //!    throttle is laid).
 //! 3. **CPU on**: the CPU time of each bucket between two samples, placed first into instants of the bucket that no
@@ -112,10 +112,14 @@ pub fn waterfall(invocation: &Invocation, facts: &Facts) -> Waterfall {
 
 type Claim = (Part, Vec<Span>);
 
+/// What comes before the runtime has the event. Init and thaw are spans of their own; the rest of it is the platform's.
 fn own_claims(i: &Invocation) -> Vec<Claim> {
-    [(Part::EnvWait, i.env_wait), (Part::Init, i.init), (Part::Thaw, i.thaw)]
-        .map(|(part, s)| (part, s.into_iter().collect()))
-        .into()
+    let until_delivered = i.delivered_ns.map(|delivered_ns| span(i.dispatched_ns, delivered_ns));
+    vec![
+        (Part::Init, i.init.into_iter().collect()),
+        (Part::Thaw, i.thaw.into_iter().collect()),
+        (Part::EnvWait, i.env_wait.into_iter().chain(until_delivered).collect()),
+    ]
 }
 
 fn network_claims(whole: Span, env: &EnvFacts, calls: &[Call]) -> Vec<Claim> {

@@ -91,6 +91,15 @@ impl Sampler {
         }
     }
 
+    /// Samples an env now: what is asked about its CPU up to here gets an exact answer.
+    pub fn mark(&self, env: EnvId) {
+        let mut state = self.shared.lock();
+        if let Some(watched) = state.watched.iter_mut().find(|watched| watched.env == env) {
+            watched.sample();
+            watched.sample_wait();
+        }
+    }
+
     /// Ends watching and records what was seen; the last samples are of now.
     pub fn unwatch(&self, env: EnvId, recorder: &Recorder) {
         let mut state = self.shared.lock();

@@ -77,8 +77,12 @@ fn check(w: &Waterfall, i: &Invocation) -> Result<(), TestCaseError> {
             prop_assert!(w.parts[part] <= w.inclusive[part], "{}", part);
         }
     }
-    for s in [(Part::EnvWait, i.env_wait), (Part::Init, i.init), (Part::Thaw, i.thaw)] {
-        prop_assert!(w.parts[s.0] <= s.1.map_or(0, Span::len_ns));
+    let before = i.delivered_ns.map_or(0, |at_ns| at_ns.saturating_sub(i.dispatched_ns));
+    let len = |s: Option<Span>| s.map_or(0, Span::len_ns);
+    for (part, most) in
+        [(Part::EnvWait, len(i.env_wait) + before), (Part::Init, len(i.init)), (Part::Thaw, len(i.thaw))]
+    {
+        prop_assert!(w.parts[part] <= most);
     }
     prop_assert!(w.calls.iter().all(|c| c.span.from_ns <= c.sent_ns && c.sent_ns <= c.span.to_ns));
     Ok(())
@@ -119,7 +123,7 @@ proptest! {
             samples.push(sample);
         }
         let mut i = invocation("v", 0, 0, 1);
-        (i.thaw, i.responded_ns) = (None, sample.at_ns);
+        (i.thaw, i.delivered_ns, i.responded_ns) = (None, None, sample.at_ns);
         let facts = Facts::gather(&[Event::Cpu(CpuSeries { env: EnvId(1), samples }), Event::Invocation(i)]);
         let w = waterfall(&facts.invocations[0], &facts);
         prop_assert!(w.parts[Part::CpuThrottled] <= booked);

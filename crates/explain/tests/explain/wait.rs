@@ -15,7 +15,7 @@ fn waits(samples: &[(u64, u64)]) -> Event {
 fn check(events: &[Event], expect: [u64; 4]) {
     let mut all = events.to_vec();
     let mut whole = invocation("v", 0, 0, 10_000);
-    whole.thaw = None;
+    (whole.thaw, whole.delivered_ns) = (None, Some(0));
     all.push(Event::Invocation(whole));
     let facts = Facts::gather(&all);
     let w = waterfall(&facts.invocations[0], &facts);

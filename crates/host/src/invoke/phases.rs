@@ -132,6 +132,8 @@ impl Drive<'_> {
     fn send(&mut self, answer: Answer) {
         if let Some(to) = self.answer.take() {
             to.send(answer).ok();
+            // The caller's span ends here; what the runtime does before its next `/next` is not in it.
+            self.env.shared.sampler.mark(self.env.id);
         }
     }
 
