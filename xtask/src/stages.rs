@@ -65,15 +65,15 @@ const STAGES: &[Stage] = &[
         ],
     ),
     stage("build", 15, Count::One, &["cargo", "build", "--locked", "--release", "--workspace"]),
+    // Before `test`, which lets danki serve them.
+    stage("conformance-clients", 10, Count::Closing, &["conformance/install"]),
     stage(
         "test",
         25,
         Count::Cargo,
         &["cargo", "test", "--locked", "--release", "--workspace", "--no-fail-fast", "--", "--show-output"],
     ),
-    stage("conformance", 10, Count::Closing, &["conformance/run"]),
     stage("conformance-lambda-api", 10, Count::Closing, &["conformance/lambda-api/run"]),
-    stage("conformance-region", 10, Count::Closing, &["conformance/region/run"]),
     stage("conformance-db-proxy", 10, Count::Closing, &["conformance/db-proxy/run"]),
     // After `test`, which leaves the reports that a browser opens.
     stage("web", 5, Count::Closing, &["web/check"]),
