@@ -57,6 +57,7 @@ secrets-layer:
 	install -D target/x86_64-unknown-linux-musl/layer/danki-secrets $(SECRETS_LAYER)/extensions/AWSParametersAndSecretsLambdaExtension
 
 bench: build functions
+	xtask/install-peers
 	cargo bench --locked --workspace --bench '*'
 	$(DANKI) validate
 	$(DANKI) bench secrets-extension
@@ -73,7 +74,7 @@ soak: build functions deny
 # Licences, advisories and duplicates. Compiling cargo-deny takes minutes, which is why `make test` does without.
 deny:
 	command -v cargo-deny > /dev/null || cargo install --locked --root target/tools cargo-deny
-	PATH="$$PWD/target/tools/bin:$$PATH" cargo deny check
+	PATH="$$PWD/target/tools/bin:$$PATH" xtask/deny
 
 clean:
 	cargo clean
