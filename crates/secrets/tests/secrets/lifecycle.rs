@@ -1,12 +1,10 @@
 //! The extension and its platform: registration, readiness, prefetch, turns, snapshots, the end.
 
-mod support;
-
+use crate::support::{Call, Client, Reply, Running, TOKEN, Upstream};
 use serde_json::json;
 use std::io::{Read, Write};
 use std::net::TcpListener;
 use std::os::unix::net::UnixStream;
-use support::{Call, Client, Reply, Running, TOKEN, Upstream};
 
 const A: &str = "/secretsmanager/get?secretId=a";
 const NOT_READY: &str = "not ready to serve traffic, please wait";
@@ -175,14 +173,15 @@ fn a_platform_that_is_gone_ends_it() {
 fn a_port_that_is_taken_is_told_to_the_platform() {
     let taken = TcpListener::bind("127.0.0.1:0").expect("a free port");
     let port = taken.local_addr().expect("bound").port();
-    let platform = support::Platform::start();
-    let mut variables = support::variables("http://127.0.0.1:1");
+    let platform = crate::support::Platform::start();
+    let mut variables = crate::support::variables("http://127.0.0.1:1");
     variables.push(("AWS_LAMBDA_RUNTIME_API".to_owned(), platform.address.clone()));
     variables.push(("PARAMETERS_SECRETS_EXTENSION_HTTP_PORT".to_owned(), port.to_string()));
     let get = |name: &str| variables.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone());
     let settings = danki_secrets::settings::Settings::read(&get).expect("valid");
-    let error =
-        danki_secrets::run(&settings, "name", &support::silent(), |_| {}).expect_err("taken").to_string();
+    let error = danki_secrets::run(&settings, "name", &crate::support::silent(), |_| {})
+        .expect_err("taken")
+        .to_string();
     assert!(error.contains(&port.to_string()) && error.contains("hint: "), "{error}");
     let seen = platform.seen.lock().expect("sound").clone();
     assert!(seen[1].contains("/extension/exit/error") && seen[1].contains("Extension.Listen"), "{seen:?}");

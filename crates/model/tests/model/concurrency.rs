@@ -1,7 +1,5 @@
 //! The fleet's rules: paths by name, then every promise under arbitrary traffic, settings and losses.
 
-mod fleet;
-
 use danki_model::EnvId;
 use danki_model::concurrency::{
     Action, EndReason, Fleet, Forced, Input, Refused, Rules, Throttle, Ticket, VersionId,

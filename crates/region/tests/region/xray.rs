@@ -1,8 +1,6 @@
 //! The daemon beside an env, as an SDK uses it.
 
-mod common;
-
-use common::{Lab, ca_dir};
+use crate::common::{Lab, ca_dir};
 use danki_model::EnvId;
 use danki_record::Event;
 use danki_region::Config;

@@ -2,10 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests: clippy sees only the tests themselves")]
 
-mod common;
-
+use crate::common::{Api, DEADLINE, Peer, invoke};
 use bytes::Bytes;
-use common::{Api, DEADLINE, Peer, invoke};
 use danki_runtime_api::{Error, Limits, MAX_PAYLOAD_BYTES, RuntimeEvent, Streaming};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::time::timeout;

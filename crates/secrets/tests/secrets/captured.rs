@@ -2,14 +2,12 @@
 //! `data/test-responses.json`, MIT; the values are its authors' dummies). Each is what ours must answer, byte for byte, from what the
 //! service sends for it.
 
-mod support;
-
+use crate::support::{Call, Reply, Running, Upstream};
 use serde_json::{Value, json};
-use support::{Call, Reply, Running, Upstream};
 
 fn captured() -> Vec<(String, Value)> {
     let all: serde_json::Map<String, Value> =
-        serde_json::from_str(include_str!("fixtures/captured.json")).expect("JSON");
+        serde_json::from_str(include_str!("../fixtures/captured.json")).expect("JSON");
     all.into_iter().collect()
 }
 

@@ -1,8 +1,6 @@
 //! How connections and requests end: idle cut-off and injected faults.
 
-mod common;
-
-use common::{Client, Lab, config};
+use crate::common::{Client, Lab, config};
 use danki_region::{Config, Endpoint, Fault, FaultKind};
 use std::error::Error;
 use std::io::ErrorKind;
@@ -74,11 +72,11 @@ async fn a_reset_in_the_middle_leaves_half_an_answer() {
 async fn the_half_is_announced_as_whole() {
     let half = Fault { every: Some(1), ..fault(FaultKind::ResetMidBody) };
     let lab = Lab::start(config(Endpoint { faults: vec![half], ..Endpoint::default() })).await;
-    let mut stream = lab.tls(common::HOST).await.expect("handshake");
+    let mut stream = lab.tls(crate::common::HOST).await.expect("handshake");
     let body = r#"{"TableName":"test","Key":{"id":{"N":"1"}}}"#;
     let request = format!(
         "POST / HTTP/1.1\r\nHost: {}\r\nX-Amz-Target: DynamoDB_20120810.GetItem\r\nContent-Length: {}\r\n\r\n{body}",
-        common::HOST,
+        crate::common::HOST,
         body.len()
     );
     stream.write_all(request.as_bytes()).await.expect("open");
@@ -122,7 +120,7 @@ fn cutoff(idle_cutoff_ms: u64, time_scale: f64) -> Config {
 async fn an_idle_connection_is_closed_in_order() {
     let lab = Lab::start(cutoff(1_500, 10.0)).await;
     // Without close_notify rustls would say `UnexpectedEof`.
-    let mut stream = lab.tls(common::HOST).await.expect("handshake");
+    let mut stream = lab.tls(crate::common::HOST).await.expect("handshake");
     let read = timeout(SOON, stream.read(&mut [0; 16])).await.expect("closed after 150 ms");
     assert_eq!(read.expect("close_notify"), 0);
 }
@@ -144,6 +142,6 @@ async fn the_idle_clock_starts_with_the_last_response() {
 #[tokio::test]
 async fn no_cutoff_is_none() {
     let lab = Lab::start(cutoff(0, 1.0)).await;
-    let mut stream = lab.tls(common::HOST).await.expect("handshake");
+    let mut stream = lab.tls(crate::common::HOST).await.expect("handshake");
     assert!(timeout(Duration::from_millis(300), stream.read(&mut [0; 16])).await.is_err());
 }

@@ -1,9 +1,7 @@
 //! Secrets Manager and Parameter Store as a client sees them, and what is recorded of them.
 
-mod common;
-
+use crate::common::{Client, Lab, Response, ca_dir};
 use bytes::Bytes;
-use common::{Client, Lab, Response, ca_dir};
 use danki_region::{Config, Distribution, Endpoint, Fault, FaultKind, Secret, SecretsManager, Ssm};
 use http_body_util::Full;
 use hyper_util::rt::TokioIo;

@@ -1,13 +1,11 @@
 //! What clients may do to the extension: HTTP of all sorts, and of none.
 
-mod support;
-
+use crate::support::process::{descriptors, free_port, rss_kib};
+use crate::support::{Client, Reply, Running, TOKEN, Upstream};
 use std::io::{Read, Write};
 use std::net::Shutdown;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
-use support::process::{descriptors, free_port, rss_kib};
-use support::{Client, Reply, Running, TOKEN, Upstream};
 
 const A: &str = "/secretsmanager/get?secretId=a";
 
@@ -170,7 +168,7 @@ impl Process {
         let port = free_port();
         let child = Command::new(env!("CARGO_BIN_EXE_danki-secrets"))
             .env_clear()
-            .envs(support::variables(upstream))
+            .envs(crate::support::variables(upstream))
             .env("PARAMETERS_SECRETS_EXTENSION_HTTP_PORT", port.to_string())
             .env("PARAMETERS_SECRETS_EXTENSION_CACHE_SIZE", "100")
             .stdout(Stdio::piped())

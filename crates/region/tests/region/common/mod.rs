@@ -1,7 +1,5 @@
 //! A region on a loopback port, and a client that trusts it.
 
-#![allow(dead_code, reason = "each test file uses a part of it")]
-
 use bytes::Bytes;
 use danki_record::{Event, Received, Recorder, Recording, Request};
 use danki_region::{Config, DynamoDb, Endpoint, Region, Sockets, Table};

@@ -1,8 +1,6 @@
 //! The resolver beside an env.
 
-mod common;
-
-use common::{Lab, config};
+use crate::common::{Lab, config};
 use danki_model::EnvId;
 use danki_record::{Event, Recorder};
 use danki_region::{Endpoint, Region, Sockets};

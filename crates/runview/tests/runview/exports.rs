@@ -4,8 +4,6 @@ use danki_runview::{draw, perfetto, speedscope};
 use serde_json::Value;
 use std::collections::BTreeMap;
 
-mod support;
-
 fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value[key].as_array().map(Vec::as_slice).unwrap_or_default()
 }
@@ -13,7 +11,7 @@ fn list<'a>(value: &'a Value, key: &str) -> &'a [Value] {
 /// Trace Event Format: every event has ph, pid, tid, name; complete events have ts and dur, and those of one thread nest.
 #[test]
 fn a_perfetto_trace_nests() {
-    let trace = perfetto(&support::run(60));
+    let trace = perfetto(&crate::support::run(60));
     let events = list(&trace, "traceEvents");
     let mut open: BTreeMap<(u64, u64), Vec<f64>> = BTreeMap::new();
     let mut count = BTreeMap::new();
@@ -43,7 +41,7 @@ fn a_perfetto_trace_nests() {
 /// speedscope's file-format-schema: frames exist, events are in order, and what was opened last is closed first.
 #[test]
 fn a_speedscope_file_is_balanced_and_adds_up() {
-    let run = support::run(60);
+    let run = crate::support::run(60);
     let file = speedscope(&run);
     assert_eq!(file["$schema"], "https://www.speedscope.app/file-format-schema.json");
     let frames = list(&file["shared"], "frames").len();
@@ -72,7 +70,7 @@ fn a_speedscope_file_is_balanced_and_adds_up() {
 
 #[test]
 fn an_invocation_is_drawn_for_the_terminal() {
-    let run = support::run(20);
+    let run = crate::support::run(20);
     let page = danki_runview::build(&run);
     let text = draw(&run, &page.invocations.id[4][..13], 100).expect("one begins so");
     assert!(text.lines().all(|line| line.chars().count() <= 140), "{text}");

@@ -2,9 +2,7 @@
 
 #![allow(clippy::unwrap_used, reason = "helpers of tests: clippy sees only the tests themselves")]
 
-mod common;
-
-use common::{Api, DEADLINE, Peer, Reply, invoke};
+use crate::common::{Api, DEADLINE, Peer, Reply, invoke};
 use danki_model::crew::{ExtensionId, ExtensionKind, Registration};
 use danki_model::shutdown::ShutdownReason;
 use danki_runtime_api::{Destination, ExtensionWhat, RuntimeEvent, STREAM_BYTES_MAX};

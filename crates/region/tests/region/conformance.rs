@@ -1,4 +1,4 @@
-//! AWS's SDKs and CLI, unmodified, against Secrets Manager and Parameter Store. `conformance/region/run` installs them and runs this.
+//! AWS's SDKs and CLI, unmodified, against Secrets Manager and Parameter Store. `conformance/install` installs them.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,9 +6,7 @@
     reason = "helpers of tests: clippy sees only the tests themselves"
 )]
 
-mod common;
-
-use common::{Lab, ca_dir};
+use crate::common::{Lab, ca_dir};
 use danki_region::{Config, Distribution, Endpoint, SecretsManager, Ssm};
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -17,7 +15,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().unwrap()
 }
 
-/// Where `conformance/region/run` puts a client; `None`, with words, if it is not there.
+/// Where `conformance/install` puts a client; `None`, with words, if it is not there.
 fn installed(client: &str) -> Option<PathBuf> {
     let folder = root().join("target/conformance/region").join(client);
     if !folder.join("installed").exists() {
@@ -85,7 +83,7 @@ async fn every_operation(lab: Lab) {
 }
 
 fn python() -> String {
-    root().join("target/conformance/region/venv/bin/python3").display().to_string()
+    root().join("target/conformance/venv/bin/python3").display().to_string()
 }
 
 fn sources(client: &str) -> String {

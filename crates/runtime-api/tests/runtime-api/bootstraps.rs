@@ -6,10 +6,8 @@
     reason = "helpers of tests: clippy sees only the tests themselves"
 )]
 
-mod common;
-
-use common::process::{Process, root};
-use common::{Api, invoke};
+use crate::common::process::{Process, root};
+use crate::common::{Api, invoke};
 use danki_runtime_api::{MAX_PAYLOAD_BYTES, RuntimeEvent};
 use serde_json::{Value, json};
 

@@ -1,9 +1,7 @@
 //! Another server answers instead of the engine.
 
-mod common;
-
+use crate::common::{HOST, Lab, config};
 use bytes::Bytes;
-use common::{HOST, Lab, config};
 use danki_region::Endpoint;
 use danki_serve::{Answer, Call, Peer, Server, Service};
 use http_body_util::Full;

@@ -1,15 +1,13 @@
 //! What goes wrong behind the extension, and what its client sees of it.
 
-mod support;
-
+use crate::support::{Call, Reply, Running, Upstream, tls};
 use std::time::Duration;
-use support::{Call, Reply, Running, Upstream, tls};
 
 const UNEXPECTED: &str = "an unexpected error occurred while executing request";
 const A: &str = "/secretsmanager/get?secretId=a";
 const DETAILED: (&str, &str) = ("DANKI_SECRETS_DETAILED_ERRORS", "true");
 
-fn value_of(answer: &support::Answer) -> String {
+fn value_of(answer: &crate::support::Answer) -> String {
     assert_eq!(answer.status, 200, "{answer:?}");
     answer.json()["SecretString"].as_str().expect("a string").to_owned()
 }
@@ -248,5 +246,8 @@ fn no_value_and_no_token_is_ever_logged() {
     running.stop().expect("a good end");
     let log = running.logged();
     assert!(log.contains("api error AccessDeniedException") && log.contains("\"Hits\":1"), "{log}");
-    assert!(!log.contains("hidden") && !log.contains(support::TOKEN) && !log.contains("AWS4-HMAC"), "{log}");
+    assert!(
+        !log.contains("hidden") && !log.contains(crate::support::TOKEN) && !log.contains("AWS4-HMAC"),
+        "{log}"
+    );
 }

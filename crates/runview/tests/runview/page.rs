@@ -4,8 +4,6 @@ use danki_runview::{Run, build, html};
 use std::fs;
 use std::path::{Path, PathBuf};
 
-mod support;
-
 /// Where the browser tests find them.
 fn leave(name: &str, page: &str) -> PathBuf {
     let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
@@ -15,7 +13,7 @@ fn leave(name: &str, page: &str) -> PathBuf {
 
 #[test]
 fn ten_thousand_invocations_fit_into_one_and_a_half_megabytes() {
-    let run = support::run(10_000);
+    let run = crate::support::run(10_000);
     let page = html(&build(&run));
     leave("report-10000.html", &page);
     assert!(page.len() <= 1_500_000, "{} bytes", page.len());
@@ -23,7 +21,7 @@ fn ten_thousand_invocations_fit_into_one_and_a_half_megabytes() {
 
 #[test]
 fn columns_are_as_long_as_there_are_rows_and_parts_fill_the_span() {
-    let run = support::run(300);
+    let run = crate::support::run(300);
     let page = build(&run);
     let rows = &page.invocations;
     assert_eq!(rows.id.len(), 300);
@@ -72,7 +70,7 @@ fn write(run: &Run, dir: &Path) {
 #[test]
 fn a_run_directory_is_read_back_and_a_broken_one_is_named() {
     let dir = tempfile::tempdir().expect("a directory");
-    let run = support::run(20);
+    let run = crate::support::run(20);
     write(&run, dir.path());
     let back = Run::read(dir.path()).expect("reads");
     let names = |run: &Run| run.summary.findings.iter().map(|f| f.kind.clone()).collect::<Vec<_>>();
@@ -91,6 +89,6 @@ fn a_run_directory_is_read_back_and_a_broken_one_is_named() {
 
 #[test]
 fn a_page_of_three_hundred_stays_for_the_browser_tests() {
-    let page = html(&build(&support::run(300)));
+    let page = html(&build(&crate::support::run(300)));
     assert!(leave("report-300.html", &page).is_file());
 }

@@ -1,4 +1,4 @@
-//! AWS's own runtime clients, unmodified, against the session. `conformance/run` installs them and runs this.
+//! AWS's own runtime clients, unmodified, against the session. `conformance/install` installs them.
 
 #![allow(
     clippy::unwrap_used,
@@ -6,17 +6,15 @@
     reason = "helpers of tests: clippy sees only the tests themselves"
 )]
 
-mod common;
-
-use common::process::{Process, root};
-use common::{Api, counting};
+use crate::common::process::{Process, root};
+use crate::common::{Api, counting};
 use danki_runtime_api::{MAX_PAYLOAD_BYTES, RuntimeEvent};
 use serde_json::{Value, json};
 use std::path::PathBuf;
 
 const ARN: &str = "arn:aws:lambda:us-east-1:123456789012:function:f";
 
-/// Where `conformance/run` puts a client; `None`, with words, if it is not there.
+/// Where `conformance/install` puts a client; `None`, with words, if it is not there.
 fn installed(client: &str) -> Option<PathBuf> {
     let folder = root().join("target/conformance").join(client);
     if !folder.join("installed").exists() {
@@ -123,7 +121,7 @@ async fn aws_lambda_ric_streaming() {
     let Some(folder) = installed("node") else { return };
     let mut api = Api::start();
     let _process = node(&api, &folder, "index.streaming");
-    api.session.deliver(common::invoke("a", "{}")).unwrap();
+    api.session.deliver(crate::common::invoke("a", "{}")).unwrap();
     api.ready().await;
     api.delivered("a").await;
     match api.event().await {

@@ -1,8 +1,6 @@
 //! The endpoint as a client sees it, and what is recorded of it.
 
-mod common;
-
-use common::{HOST, Lab, config};
+use crate::common::{HOST, Lab, config};
 use danki_region::{Distribution, Endpoint, TlsSettings, TlsVersion};
 use http_body_util::Full;
 use serde_json::json;
@@ -102,7 +100,7 @@ async fn a_service_that_is_not_configured_hangs_up() {
     let stream = lab.tls("ssm.ap-northeast-1.amazonaws.com").await.expect("handshake");
     let io = hyper_util::rt::TokioIo::new(stream);
     let (sender, connection) = hyper::client::conn::http1::handshake(io).await.expect("http");
-    let mut client = common::Client { sender, connection: tokio::spawn(connection) };
+    let mut client = crate::common::Client { sender, connection: tokio::spawn(connection) };
     assert!(client.get_one().await.is_err());
 }
 
