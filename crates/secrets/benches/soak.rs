@@ -142,7 +142,7 @@ impl Soak {
     fn step(&mut self, step: u64) {
         self.tally.steps += 1;
         // Some keys are asked for often, most seldom.
-        let key = if step % 3 == 0 { step % 20 } else { step * 7919 % KEYS };
+        let key = if step.is_multiple_of(3) { step % 20 } else { step * 7919 % KEYS };
         let secret = format!("/secretsmanager/get?secretId=s{key}");
         match step % 20 {
             0..=8 => self.ask_kept(&secret),
