@@ -18,6 +18,7 @@ pub mod limits;
 pub mod log;
 mod logging;
 mod memory;
+pub mod metrics;
 pub mod platform_error;
 pub mod shutdown;
 pub mod telemetry;

@@ -28,6 +28,7 @@ pub use bucket::Bucket;
 pub use fleet::{Action, EndReason, Fleet, Forced, Input, Rules, Ticket, VersionId};
 pub use limits::{Account, Refused};
 pub use provisioning::{Need, ProvisionStatus, Provisioned, Provisioning, StatusReason};
+pub use settings::Held;
 pub use slot::{SlotState, SlotView};
 
 /// Environments that an account may run at once, unless raised (AWS docs).

@@ -4,6 +4,27 @@ use super::admission::running;
 use super::fleet::{Action, Fleet, Version, VersionId};
 use super::{Account, Provisioned, Provisioning, REQUESTS_PER_CONCURRENCY, Refused, limits};
 
+/// What invocations hold just now.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Held {
+    /// Invocations under way.
+    pub concurrent: u32,
+    /// Those on provisioned environments.
+    pub provisioned: u32,
+    /// Provisioned environments that may serve, busy or not.
+    pub available: u32,
+}
+
+impl Held {
+    fn of(version: &Version) -> Held {
+        Held {
+            concurrent: running(version),
+            provisioned: version.provisioned.holding,
+            available: version.provisioning.as_ref().map_or(0, |p| p.view().available),
+        }
+    }
+}
+
 impl Fleet {
     /// How the account's concurrency is divided.
     pub fn account(&self) -> Account {
@@ -20,6 +41,21 @@ impl Fleet {
             concurrent: self.versions.values().map(running).sum(),
             unreserved_concurrent,
         }
+    }
+
+    /// What invocations hold of a function.
+    pub fn held(&self, function: &str) -> Held {
+        let versions = self.versions.values().filter(|version| version.function == function);
+        versions.map(Held::of).fold(Held::default(), |sum, held| Held {
+            concurrent: sum.concurrent + held.concurrent,
+            provisioned: sum.provisioned + held.provisioned,
+            available: sum.available + held.available,
+        })
+    }
+
+    /// What invocations hold of a version.
+    pub fn held_by(&self, version: VersionId) -> Held {
+        self.versions.get(&version).map(Held::of).unwrap_or_default()
     }
 
     /// Raises or lowers the account's limit.
