@@ -35,6 +35,8 @@ pub struct Outcome {
     pub function_error: Option<String>,
     /// The last 4 KB of the invocation's log.
     pub log_tail: Vec<String>,
+    /// What extensions did after the runtime was done, where there are some.
+    pub extensions_ms: Option<f64>,
 }
 
 /// A call that has been given its id.
@@ -69,7 +71,9 @@ pub(crate) async fn serve(
     let invocation = facts.invocation(env, &arrival);
     env.shared.recorder.record(Event::Invocation(invocation.clone()));
     let (payload, function_error) = (facts.payload.clone(), facts.function_error());
-    Ok(Outcome { invocation, payload, function_error, log_tail: env.log.tail() })
+    let overhead = facts.extension_overhead().filter(|_| !env.lifecycle.crew().is_empty());
+    let extensions_ms = overhead.map(|span| span.duration_ms);
+    Ok(Outcome { invocation, payload, function_error, log_tail: env.log.tail(), extensions_ms })
 }
 
 /// Initialises a new env that no invocation waits for, and freezes it. Tells why its init failed, if it did. An error means that the

@@ -35,16 +35,16 @@ pub use function::Function;
 pub use interpreter::{Interpreter, find as find_interpreter, version_caveat};
 pub use invoke::Outcome;
 pub use logs::{LogKind, LogNews, LogRecord, LogSubscription};
-pub use metrics::{AccountMetrics, FunctionMetrics, Metrics, Spread};
 pub use yard::EnvView;
 
 use danki_link::LinkHandle;
 use danki_model::FunctionSpec;
+use danki_model::metrics::Ledger;
 use danki_record::Recorder;
 use danki_sys::Keeper;
 use std::collections::BTreeSet;
 use std::sync::atomic::AtomicU32;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 use tokio::task::JoinHandle;
 
@@ -142,9 +142,9 @@ impl Host {
         self.yard.account()
     }
 
-    /// Figures of all functions.
-    pub fn metrics(&self) -> Metrics {
-        self.yard.metrics()
+    /// What was counted and measured, in CloudWatch's words. Whoever holds it delays invocations.
+    pub fn metrics(&self) -> MutexGuard<'_, Ledger> {
+        self.yard.metrics.look()
     }
 
     /// All envs that exist now.

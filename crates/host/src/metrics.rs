@@ -1,125 +1,91 @@
-//! What happened, in CloudWatch's words (namespace `AWS/Lambda`).
+//! What happened, in CloudWatch's words: facts of invocations as values of `model::metrics`.
 
+use crate::call::Call;
+use crate::deployed::Deployed;
 use crate::invoke::Outcome;
-use danki_model::concurrency::Throttle;
-use std::collections::BTreeMap;
+use danki_model::concurrency::{Account, Held};
+use danki_model::metrics::{Ledger, Metric, Subject};
+use danki_sys::clock;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Figures of all functions, by name, and of the account.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Metrics {
-    /// By function name; versions together.
-    pub functions: BTreeMap<String, FunctionMetrics>,
-    /// The account's.
-    pub account: AccountMetrics,
+/// The ledger of all functions.
+#[derive(Debug, Default)]
+pub(crate) struct Book(Mutex<Ledger>);
+
+/// What is known when an invocation begins, itself included.
+pub(crate) struct Began {
+    /// A provisioned env took it.
+    pub provisioned: bool,
+    /// All provisioned envs were taken.
+    pub spillover: bool,
+    pub account: Account,
+    pub function: Held,
+    pub version: Held,
 }
 
-/// Figures of one function since it was first deployed.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct FunctionMetrics {
-    /// Invocations that ran.
-    pub invocations: u64,
-    /// Those that ended in an error of the function or the platform.
-    pub errors: u64,
-    /// Invocations that were not taken: in neither of the two above.
-    pub throttles: u64,
-    /// Throttles by reason.
-    pub throttled: BTreeMap<Throttle, u64>,
-    /// Invocations that a provisioned env took.
-    pub provisioned_concurrency_invocations: u64,
-    /// Invocations that found all provisioned envs taken.
-    pub provisioned_concurrency_spillover_invocations: u64,
-    /// `Duration`, without init.
-    pub duration_ms: Spread,
-    /// Invocations under way now.
-    pub concurrent_executions: u32,
-    /// Provisioned envs that hold an invocation now.
-    pub provisioned_concurrent_executions: u32,
-    /// Their share of those that may serve.
-    pub provisioned_concurrency_utilization: f64,
+/// Whom an invocation's values belong to.
+pub(crate) fn subject(deployed: &Deployed, call: &Call) -> Subject {
+    let arn = call.caller.function_arn.as_deref().unwrap_or_default();
+    // arn:aws:lambda:REGION:ACCOUNT:function:NAME:QUALIFIER
+    Subject::invoked(&deployed.spec.name, arn.split(':').nth(7), &deployed.version)
 }
 
-/// Figures of the account now.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct AccountMetrics {
-    /// Invocations under way.
-    pub concurrent_executions: u32,
-    /// Those of functions without reserved concurrency.
-    pub unreserved_concurrent_executions: u32,
-    /// They, and what is reserved or provisioned, used or not.
-    pub claimed_account_concurrency: u32,
-}
-
-/// A sum with its extremes.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Spread {
-    /// How many.
-    pub count: u64,
-    /// Their sum.
-    pub sum: f64,
-    /// The smallest.
-    pub min: f64,
-    /// The largest.
-    pub max: f64,
-}
-
-impl Spread {
-    /// Mean; 0 of nothing.
-    pub fn mean(&self) -> f64 {
-        if self.count == 0 { 0.0 } else { self.sum / self.count as f64 }
+impl Book {
+    pub fn look(&self) -> MutexGuard<'_, Ledger> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn add(&mut self, value: f64) {
-        let first = self.count == 0;
-        self.min = if first { value } else { self.min.min(value) };
-        self.max = if first { value } else { self.max.max(value) };
-        self.sum += value;
-        self.count += 1;
+    pub fn throttled(&self, subject: &Subject) {
+        self.look().record(now_ms(), subject, &[(Metric::Throttles, 1.0)]);
+    }
+
+    pub fn began(&self, subject: &Subject, began: &Began) {
+        let now_ms = now_ms();
+        let mut ledger = self.look();
+        let mut counts = vec![(Metric::Invocations, 1.0), (Metric::Throttles, 0.0)];
+        if began.provisioned {
+            counts.push((Metric::ProvisionedConcurrencyInvocations, 1.0));
+        }
+        if began.spillover {
+            counts.push((Metric::ProvisionedConcurrencySpilloverInvocations, 1.0));
+        }
+        ledger.record(now_ms, subject, &counts);
+        let account = [
+            (Metric::ConcurrentExecutions, f64::from(began.account.concurrent)),
+            (Metric::UnreservedConcurrentExecutions, f64::from(began.account.unreserved_concurrent)),
+            (Metric::ClaimedAccountConcurrency, f64::from(began.account.claimed)),
+        ];
+        ledger.record(now_ms, &Subject::default(), &account);
+        let name = subject.function.as_deref().unwrap_or_default();
+        let mut of_function = vec![(Metric::ConcurrentExecutions, f64::from(began.function.concurrent))];
+        of_function.extend(provisioned(&began.function));
+        ledger.record(now_ms, &Subject::function(name), &of_function);
+        let of_resource = provisioned(&began.version);
+        if !of_resource.is_empty() {
+            ledger.record(now_ms, &Subject { version: None, ..subject.clone() }, &of_resource);
+        }
+    }
+
+    pub fn ended(&self, subject: &Subject, outcome: &Outcome) {
+        let failed = f64::from(u8::from(outcome.function_error.is_some()));
+        let mut values = vec![(Metric::Errors, failed), (Metric::Duration, outcome.invocation.duration_ms)];
+        values.extend(outcome.extensions_ms.map(|ms| (Metric::PostRuntimeExtensionsDuration, ms)));
+        self.look().record(now_ms(), subject, &values);
     }
 }
 
-impl FunctionMetrics {
-    pub(crate) fn throttled(&mut self, reason: Throttle) {
-        self.throttles += 1;
-        *self.throttled.entry(reason).or_default() += 1;
+/// Nothing without provisioned concurrency.
+fn provisioned(held: &Held) -> Vec<(Metric, f64)> {
+    if held.available == 0 {
+        return Vec::new();
     }
-
-    pub(crate) fn began(&mut self, provisioned: bool, spillover: bool) {
-        self.invocations += 1;
-        self.provisioned_concurrency_invocations += u64::from(provisioned);
-        self.provisioned_concurrency_spillover_invocations += u64::from(spillover);
-    }
-
-    pub(crate) fn ended(&mut self, outcome: &Outcome) {
-        self.errors += u64::from(outcome.function_error.is_some());
-        self.duration_ms.add(outcome.invocation.duration_ms);
-    }
-
-    /// By CloudWatch's names; `Duration` is the mean in ms.
-    pub fn named(&self) -> Vec<(&'static str, f64)> {
-        vec![
-            ("Invocations", self.invocations as f64),
-            ("Errors", self.errors as f64),
-            ("Throttles", self.throttles as f64),
-            ("Duration", self.duration_ms.mean()),
-            ("ProvisionedConcurrencyInvocations", self.provisioned_concurrency_invocations as f64),
-            (
-                "ProvisionedConcurrencySpilloverInvocations",
-                self.provisioned_concurrency_spillover_invocations as f64,
-            ),
-            ("ConcurrentExecutions", f64::from(self.concurrent_executions)),
-            ("ProvisionedConcurrentExecutions", f64::from(self.provisioned_concurrent_executions)),
-            ("ProvisionedConcurrencyUtilization", self.provisioned_concurrency_utilization),
-        ]
-    }
+    let busy = f64::from(held.provisioned);
+    vec![
+        (Metric::ProvisionedConcurrentExecutions, busy),
+        (Metric::ProvisionedConcurrencyUtilization, busy / f64::from(held.available)),
+    ]
 }
 
-impl AccountMetrics {
-    /// By CloudWatch's names.
-    pub fn named(&self) -> Vec<(&'static str, f64)> {
-        vec![
-            ("ConcurrentExecutions", f64::from(self.concurrent_executions)),
-            ("UnreservedConcurrentExecutions", f64::from(self.unreserved_concurrent_executions)),
-            ("ClaimedAccountConcurrency", f64::from(self.claimed_account_concurrency)),
-        ]
-    }
+fn now_ms() -> u64 {
+    clock::epoch_ns() / 1_000_000
 }

@@ -8,7 +8,7 @@ use crate::answer::Answer;
 use crate::deployed::Deployed;
 use crate::env::Env;
 use crate::invoke::{self, Arrival, Outcome};
-use crate::metrics::FunctionMetrics;
+use crate::metrics::{self, Began, Book};
 use crate::shared::Shared;
 use danki_model::concurrency::{
     Action, EndReason, Fleet, Input, Rules, StatusReason, Throttle, Ticket, VersionId,
@@ -17,7 +17,7 @@ use danki_model::lifecycle::Failure;
 use danki_model::{EnvId, InitializationType};
 use danki_record::{EnvEvent, EnvWhat, Event, Refused, Span};
 use danki_sys::clock;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::pin::{Pin, pin};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -57,6 +57,7 @@ pub(crate) struct Yard {
     /// An env is gone, or an allocation has moved on.
     moved: Notify,
     preparing: Semaphore,
+    pub metrics: Book,
 }
 
 struct State {
@@ -64,7 +65,6 @@ struct State {
     versions: HashMap<VersionId, Arc<Version>>,
     resting: HashMap<EnvId, Env>,
     waiting: HashMap<Ticket, Waiting>,
-    metrics: BTreeMap<String, FunctionMetrics>,
     last_ticket: u64,
     /// When the time is looked at next.
     due_ns: u64,
@@ -86,7 +86,6 @@ impl Yard {
             versions: HashMap::new(),
             resting: HashMap::new(),
             waiting: HashMap::new(),
-            metrics: BTreeMap::new(),
             last_ticket: 0,
             due_ns: u64::MAX,
         };
@@ -97,6 +96,7 @@ impl Yard {
             sooner,
             moved,
             preparing: Semaphore::new(PREPARING_MAX),
+            metrics: Book::default(),
         })
     }
 
@@ -120,7 +120,6 @@ impl Yard {
     pub fn deploy(&self, deployed: Deployed) -> Arc<Version> {
         let mut state = self.lock();
         let id = state.fleet.deploy(&deployed.spec.name, clock::monotonic_ns());
-        state.metrics.entry(deployed.spec.name.clone()).or_default();
         let version = Version { id, deployed: Arc::new(deployed), retired: watch::Sender::new(false) };
         let version = Arc::new(version);
         state.versions.insert(id, Arc::clone(&version));
@@ -229,13 +228,18 @@ impl Yard {
     fn run(self: &Arc<Self>, state: &mut State, ticket: Ticket, env: EnvId, new: bool, spillover: bool) {
         let mut waiting = state.waiting.remove(&ticket).expect("an invocation runs once");
         let found = (!new).then(|| state.resting.remove(&env).expect("an env that serves rests before"));
-        let name = &waiting.version.deployed.spec.name;
         let provisioned = found
             .as_ref()
             .is_some_and(|env| env.initialization == InitializationType::ProvisionedConcurrency);
-        if let Some(metrics) = state.metrics.get_mut(name) {
-            metrics.began(provisioned, spillover);
-        }
+        let deployed = &waiting.version.deployed;
+        let began = Began {
+            provisioned,
+            spillover,
+            account: state.fleet.account(),
+            function: state.fleet.held(&deployed.spec.name),
+            version: state.fleet.held_by(waiting.version.id),
+        };
+        self.metrics.began(&metrics::subject(deployed, &waiting.arrival.call), &began);
         if waiting.waited {
             // It was asked to wait: that is no lateness.
             waiting.arrival.dispatched_ns = clock::monotonic_ns();
@@ -247,6 +251,7 @@ impl Yard {
     async fn serve(self: Arc<Self>, waiting: Waiting, id: EnvId, found: Option<Env>) {
         let Waiting { version, arrival, answer, outcome: mut outcome_to, .. } = waiting;
         let mut retired = version.retired.subscribe();
+        let subject = metrics::subject(&version.deployed, &arrival.call);
         let (env, outcome) = {
             let abandoned = pin!(async {
                 outcome_to.closed().await;
@@ -254,10 +259,8 @@ impl Yard {
             });
             self.invoke(&version, id, found, arrival, answer, abandoned).await
         };
-        if let (Ok(outcome), Some(metrics)) =
-            (&outcome, self.lock().metrics.get_mut(&version.deployed.spec.name))
-        {
-            metrics.ended(outcome);
+        if let Ok(outcome) = &outcome {
+            self.metrics.ended(&subject, outcome);
         }
         match env {
             Some(env) => self.rest(env, Input::Freed(id)),
@@ -346,9 +349,7 @@ impl Yard {
     fn throttle(&self, state: &mut State, ticket: Ticket, reason: Throttle) {
         let waiting = state.waiting.remove(&ticket).expect("what is throttled has just arrived");
         let deployed = &waiting.version.deployed;
-        if let Some(metrics) = state.metrics.get_mut(&deployed.spec.name) {
-            metrics.throttled(reason);
-        }
+        self.metrics.throttled(&metrics::subject(deployed, &waiting.arrival.call));
         self.shared.recorder.record(Event::Refused(Refused {
             at_ns: waiting.arrival.dispatched_ns,
             variant: deployed.variant.clone(),

@@ -196,7 +196,7 @@ impl Pending<'_> {
 
 impl From<Outcome> for Reply {
     fn from(outcome: Outcome) -> Reply {
-        let Outcome { invocation, payload, function_error, log_tail } = outcome;
+        let Outcome { invocation, payload, function_error, log_tail, extensions_ms: _ } = outcome;
         Reply { payload, function_error, invocation, log: log_tail }
     }
 }

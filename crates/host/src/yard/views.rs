@@ -1,7 +1,6 @@
-//! What can be asked and set from outside: limits, provisioned concurrency, metrics, the list of envs.
+//! What can be asked and set from outside: limits, provisioned concurrency, the list of envs.
 
 use super::Yard;
-use crate::metrics::{AccountMetrics, Metrics};
 use danki_model::concurrency::{Account, Provisioned, Refused, SlotState, SlotView, VersionId};
 use danki_model::{EnvId, InitializationType};
 use danki_sys::clock;
@@ -79,35 +78,6 @@ impl Yard {
             })
         };
         state.fleet.envs().filter_map(view).collect()
-    }
-
-    pub fn metrics(&self) -> Metrics {
-        let state = self.lock();
-        let account = state.fleet.account();
-        let mut functions = state.metrics.clone();
-        let holds = |slot: &SlotView| matches!(slot.state, SlotState::Busy(_) | SlotState::Waiting { .. });
-        for slot in state.fleet.envs().filter(holds) {
-            let Some(version) = state.versions.get(&slot.version) else { continue };
-            let Some(metrics) = functions.get_mut(&version.deployed.spec.name) else { continue };
-            let provisioned = slot.initialization == InitializationType::ProvisionedConcurrency;
-            metrics.concurrent_executions += 1;
-            metrics.provisioned_concurrent_executions += u32::from(provisioned);
-        }
-        for (name, metrics) in &mut functions {
-            let of_function = state.versions.values().filter(|v| v.deployed.spec.name == *name);
-            let available = of_function.filter_map(|v| state.fleet.provisioned_of(v.id)).map(|p| p.available);
-            let available: u32 = available.sum();
-            if available > 0 {
-                let busy = f64::from(metrics.provisioned_concurrent_executions);
-                metrics.provisioned_concurrency_utilization = busy / f64::from(available);
-            }
-        }
-        let account = AccountMetrics {
-            concurrent_executions: account.concurrent,
-            unreserved_concurrent_executions: account.unreserved_concurrent,
-            claimed_account_concurrency: account.claimed,
-        };
-        Metrics { functions, account }
     }
 }
 

@@ -4,6 +4,7 @@
 
 use danki_host::{Error as HostError, Forced, ProvisionStatus, Refused, Throttle};
 use danki_lab::HostKeys;
+use danki_model::metrics::{Metric, Subject};
 use danki_model::{EnvId, InitializationType};
 use danki_record::{Event, Start};
 use danki_testkit::{
@@ -65,13 +66,14 @@ fn a_burst_against_a_reservation_gets_so_many_envs_and_the_rest_throttles() {
     };
     assert_eq!((running.len(), throttled.len(), envs), (50, 450, 50));
     assert!(throttled.into_iter().map(reason).all(|reason| reason == reserved));
-    let metrics = lab.host().metrics();
-    let of_function = &metrics.functions[&name];
-    assert_eq!((of_function.invocations, of_function.throttles), (50, 450));
-    assert_eq!(
-        (of_function.concurrent_executions, metrics.account.unreserved_concurrent_executions),
-        (50, 0)
-    );
+    let of_function = |metric| lab.host().metrics().total(metric, &Subject::function(&name));
+    let of_account = |metric| lab.host().metrics().total(metric, &Subject::default());
+    assert_eq!(of_function(Metric::Invocations).sum, 50.0);
+    assert_eq!((of_function(Metric::Throttles).sum, of_function(Metric::Throttles).count), (450.0, 500));
+    assert_eq!(of_function(Metric::ConcurrentExecutions).max, 50.0);
+    assert_eq!(of_account(Metric::ConcurrentExecutions).max, 50.0);
+    assert_eq!(of_account(Metric::UnreservedConcurrentExecutions).max, 0.0);
+    assert_eq!(of_account(Metric::ClaimedAccountConcurrency).max, 50.0);
     let served: BTreeSet<EnvId> =
         running.into_iter().map(|p| p.unwrap().wait().unwrap().invocation.env).collect();
     assert_eq!(served.len(), 50, "each in an env of its own");
@@ -150,9 +152,11 @@ fn calls_beyond_provisioned_concurrency_spill_over() {
     let replies = sleeps.invoke_together(3, &json!({})).unwrap();
     let cold = replies.iter().filter(|r| r.invocation.start == Start::Cold).count();
     assert_eq!(cold, 1);
-    let metrics = lab.host().metrics().functions[&name].clone();
-    assert_eq!(metrics.provisioned_concurrency_invocations, 2);
-    assert_eq!(metrics.provisioned_concurrency_spillover_invocations, 1);
+    let total = |metric| lab.host().metrics().total(metric, &Subject::function(&name));
+    assert_eq!(total(Metric::ProvisionedConcurrencyInvocations).sum, 2.0);
+    assert_eq!(total(Metric::ProvisionedConcurrencySpilloverInvocations).sum, 1.0);
+    assert_eq!(total(Metric::ProvisionedConcurrentExecutions).max, 2.0);
+    assert_eq!(total(Metric::ProvisionedConcurrencyUtilization).max, 1.0);
     stop(lab);
 }
 

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "test code, but clippy knows only test functions")]
 
+use danki_model::metrics::{Metric, Subject};
 use danki_model::{FunctionSpec, LogFormat, Logging, SystemLevel};
 use danki_record::{EnvWhat, Event, LogLine, Start};
 use danki_testkit::{Lab, Recorded, Settings, eventually, repository, skipped};
@@ -102,6 +103,8 @@ fn work_after_the_answer_is_billed_and_delays_no_caller() {
     let answered_ms = (warm.responded_ns - warm.dispatched_ns) as f64 / 1e6;
     assert!(answered_ms < 300.0, "{answered_ms}");
     assert!(warm.duration_ms >= 400.0 && warm.billed_ms >= 400, "{} {}", warm.duration_ms, warm.billed_ms);
+    let after = lab.host().metrics().total(Metric::PostRuntimeExtensionsDuration, &Subject::default());
+    assert!(after.count == 2 && after.max >= 390.0, "{after:?}");
     stop(lab);
 }
 
