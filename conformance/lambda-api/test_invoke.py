@@ -178,6 +178,10 @@ class Around(Case):
             iam.get_role(RoleName="nobody")
         s3.create_bucket(Bucket="code")
         s3.put_object(Bucket="code", Key="app.zip", Body=CODE)
+        for error, call in ((s3.exceptions.NoSuchKey, lambda: s3.get_object(Bucket="code", Key="none")),
+                            (s3.exceptions.NoSuchBucket, lambda: s3.list_objects_v2(Bucket="none"))):
+            with self.assertRaises(error):
+                call()
         self.assertEqual(s3.get_object(Bucket="code", Key="app.zip")["Body"].read(), CODE)
         name = self.function(Role=role, Code={"S3Bucket": "code", "S3Key": "app.zip"})
         self.invoke(name, {"op": "log", "text": "needle"})

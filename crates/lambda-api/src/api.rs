@@ -7,6 +7,7 @@ use crate::logs::Logs;
 use crate::services::s3::Buckets;
 use crate::store::{Account, Persist};
 use danki_model::RequestId;
+use danki_model::metrics::Ledger;
 use danki_sys::clock;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
@@ -35,6 +36,7 @@ pub struct Api {
     pub logs: Logs,
     pub queue: Queue,
     pub buckets: Buckets,
+    metrics: Mutex<Ledger>,
     persist: Persist,
     account: Mutex<Account>,
     rng: Mutex<SmallRng>,
@@ -50,6 +52,7 @@ impl Api {
             fleet,
             logs: Logs::default(),
             buckets: Buckets::default(),
+            metrics: Mutex::default(),
             persist,
             account: Mutex::new(account),
             rng: Mutex::new(SmallRng::seed_from_u64(clock::epoch_ns())),
@@ -68,6 +71,11 @@ impl Api {
     /// The account, to look at.
     pub fn account(&self) -> MutexGuard<'_, Account> {
         self.account.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What was counted of asynchronous events; the host counts the rest.
+    pub fn metrics(&self) -> MutexGuard<'_, Ledger> {
+        self.metrics.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Changes the account and keeps the change. A refusal leaves the account as the closure left it, so refusals come first.

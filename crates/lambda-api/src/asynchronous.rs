@@ -11,6 +11,7 @@ use crate::store::EventInvoke;
 use bytes::Bytes;
 use danki_host::{Call, Caller, Function, Outcome};
 use danki_model::RequestId;
+use danki_model::metrics::{Metric, Subject};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -26,6 +27,16 @@ const AFTER_THROTTLE: (Duration, Duration) = (Duration::from_secs(1), Duration::
 const MAX_AGE_S: u32 = 21_600;
 /// Functions that invoke each other through destinations: AWS stops a loop at 16.
 const CHAIN: u32 = 16;
+
+/// What is counted here.
+pub const METRICS: [Metric; 6] = [
+    Metric::AsyncEventAge,
+    Metric::AsyncEventsDropped,
+    Metric::AsyncEventsReceived,
+    Metric::DeadLetterErrors,
+    Metric::DestinationDeliveryFailures,
+    Metric::RecursiveInvocationsDropped,
+];
 
 /// Events under way.
 pub struct Queue {
@@ -46,6 +57,14 @@ pub struct Event {
     pub trace_id: Option<String>,
     /// How many destinations it came through.
     pub chain: u32,
+}
+
+impl Event {
+    /// Counts something that belongs to the event as it was invoked; which version serves it may change from attempt to attempt.
+    pub fn count(&self, api: &Api, metric: Metric, value: f64) {
+        let invoked = Subject::invoked(&self.function, self.qualifier.as_deref(), "");
+        api.metrics().record(now_ms(), &Subject { version: None, ..invoked }, &[(metric, value)]);
+    }
 }
 
 /// How an attempt went.
@@ -91,10 +110,16 @@ impl Drop for Ticket {
 pub fn accept(api: &Arc<Api>, event: Event) -> Result<(), Fault> {
     let ticket = api.queue.admit()?;
     let api = Arc::clone(api);
+    event.count(&api, Metric::AsyncEventsReceived, 1.0);
     tokio::spawn(async move {
         let ended = run(&api, &event).await;
+        if !matches!(ended, Ended::Succeeded { .. }) {
+            event.count(&api, Metric::AsyncEventsDropped, 1.0);
+        }
         if event.chain < CHAIN {
             delivery::deliver(&api, &event, &ended);
+        } else {
+            event.count(&api, Metric::RecursiveInvocationsDropped, 1.0);
         }
         drop(ticket);
     });
@@ -116,7 +141,11 @@ async fn run(api: &Arc<Api>, event: &Event) -> Ended {
         if age > api.queue.scaled(max_age) {
             return Ended::TooOld { attempts };
         }
-        let wait = match attempt(api, event).await {
+        let attempted = attempt(api, event).await;
+        if matches!(attempted, Attempt::Succeeded(_) | Attempt::Failed(_)) {
+            event.count(api, Metric::AsyncEventAge, age.as_millis() as f64);
+        }
+        let wait = match attempted {
             Attempt::Succeeded(outcome) => return Ended::Succeeded { outcome, attempts: attempts + 1 },
             Attempt::Failed(outcome) => {
                 attempts += 1;

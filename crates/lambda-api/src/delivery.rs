@@ -6,9 +6,11 @@
 use crate::api::{Api, now_ms};
 use crate::arn;
 use crate::asynchronous::{self, Event};
+use crate::ops::invoke::EVENT_BYTES;
 use crate::store::{EventInvoke, LATEST};
 use danki_host::Outcome;
 use danki_model::RequestId;
+use danki_model::metrics::Metric;
 use serde_json::{Value, json};
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
@@ -47,12 +49,14 @@ pub fn deliver(api: &Arc<Api>, event: &Event, ended: &Ended) {
     };
     if let Some(target) = destination {
         let record = record(api, event, ended);
-        send(api, event, &target, &record.to_string(), &record);
+        let sent = send(api, event, &target, &record.to_string(), &record);
+        failed_to_send(api, event, sent, Metric::DestinationDeliveryFailures);
     }
     let failed = !matches!(ended, Ended::Succeeded { .. } | Ended::Gone);
     if let Some(target) = dead_letter.filter(|_| failed) {
         let letter = letter(event, ended);
-        send(api, event, &target, &String::from_utf8_lossy(&event.payload), &letter);
+        let sent = send(api, event, &target, &String::from_utf8_lossy(&event.payload), &letter);
+        failed_to_send(api, event, sent, Metric::DeadLetterErrors);
     }
 }
 
@@ -64,10 +68,16 @@ fn targets(api: &Arc<Api>, event: &Event) -> (EventInvoke, Option<String>) {
     (function.event_invoke.get(qualifier).cloned().unwrap_or_default(), dead_letter)
 }
 
-/// To a function as its event, or to a file as a line.
-fn send(api: &Arc<Api>, event: &Event, target: &str, payload: &str, line: &Value) {
+/// To a function as its event, or to a file as a line. Err says why not.
+fn send(api: &Arc<Api>, event: &Event, target: &str, payload: &str, line: &Value) -> Result<(), String> {
     let function = target.contains(":function:").then(|| arn::function_name(target).ok()).flatten();
     if let Some(function) = function {
+        if payload.len() > EVENT_BYTES {
+            return Err(format!(
+                "{target}: the record has {} bytes, more than an event may have",
+                payload.len()
+            ));
+        }
         let next = Event {
             id: RequestId(api.uuid()),
             function: function.name,
@@ -77,14 +87,16 @@ fn send(api: &Arc<Api>, event: &Event, target: &str, payload: &str, line: &Value
             trace_id: event.trace_id.clone(),
             chain: event.chain + 1,
         };
-        // A full queue loses the record, as AWS counts it in DestinationDeliveryFailures.
-        asynchronous::accept(api, next).ok();
-        return;
+        return asynchronous::accept(api, next).map_err(|fault| format!("{target}: {}", fault.message));
     }
     let path = file(&api.queue.files, target);
-    if let Err(error) = append(&path, line) {
-        let text = format!("cannot deliver to {target}: {}: {error}", path.display());
-        api.logs.take("/danki", "destinations", now_ms(), &text);
+    append(&path, line).map_err(|error| format!("{target}: {}: {error}", path.display()))
+}
+
+fn failed_to_send(api: &Arc<Api>, event: &Event, sent: Result<(), String>, metric: Metric) {
+    if let Err(why) = sent {
+        event.count(api, metric, 1.0);
+        api.logs.take("/danki", "destinations", now_ms(), &format!("cannot deliver to {why}"));
     }
 }
 

@@ -5,6 +5,7 @@ use hyper::StatusCode;
 /// Why an operation was refused. The name is the wire name, without which no SDK raises the right exception.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
+    InvalidParameterCombination,
     InvalidParameterValue,
     InvalidRequestContent,
     NotOffered,
@@ -15,6 +16,8 @@ pub enum Kind {
     RequestTooLarge,
     ResourceConflict,
     ResourceNotFound,
+    /// S3's own code and status.
+    S3(&'static str, u16),
     Service,
     Signature,
     Throttled(Throttle),
@@ -48,6 +51,8 @@ impl Kind {
     /// Wire name and HTTP status (botocore's service model, §7.2).
     pub fn wire(self) -> (&'static str, u16) {
         match self {
+            // CloudWatch's.
+            Kind::InvalidParameterCombination => ("InvalidParameterCombinationException", 400),
             Kind::InvalidParameterValue => ("InvalidParameterValueException", 400),
             Kind::InvalidRequestContent => ("InvalidRequestContentException", 400),
             // Ours: AWS has no word for an emulator's gaps.
@@ -60,6 +65,7 @@ impl Kind {
             Kind::RequestEntityTooLarge => ("RequestEntityTooLargeException", 413),
             Kind::RequestTooLarge => ("RequestTooLargeException", 413),
             Kind::ResourceConflict => ("ResourceConflictException", 409),
+            Kind::S3(code, status) => (code, status),
             Kind::Service => ("ServiceException", 500),
             Kind::Signature => ("InvalidSignatureException", 403),
             Kind::Throttled(_) => ("TooManyRequestsException", 429),

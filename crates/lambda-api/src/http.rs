@@ -59,7 +59,7 @@ fn service(call: &Call) -> Service {
     let header = call.head.headers.get("authorization").and_then(|v| v.to_str().ok());
     let query = call.head.uri.query().filter(|q| q.contains("X-Amz-Credential="));
     match header.or(query).and_then(sigv4::scope) {
-        Some(scope) => Service::named(&scope.service),
+        Some(scope) => Service::named(&scope.service, &call.head.headers),
         None => Service::Lambda,
     }
 }

@@ -2,7 +2,7 @@
 //! Lambda's behaviour in time.
 //!
 //! A request is one of Lambda's (REST-JSON 2015-03-31, table in `routes`) or, by the service in its signature's credential scope, one
-//! of the few others that a deployment needs: IAM, STS, S3 and CloudWatch Logs. What is not offered says so by name.
+//! of the few others that a deployment needs: IAM, STS, S3, CloudWatch and its Logs. What is not offered says so by name.
 
 mod api;
 mod arn;
@@ -120,6 +120,7 @@ pub fn fuzz_request(method: &str, path: &str, body: &[u8]) -> bool {
     let parsed = serde_json::from_slice::<store::Change>(body).ok();
     let applied = parsed.and_then(|change| change.apply(&store::Configuration::default()).ok());
     request::pairs(path);
+    services::cbor::read(body).ok();
     arn::function_name(path).ok();
     sigv4::scope(path);
     routed && applied.is_some()

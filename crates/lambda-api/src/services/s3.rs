@@ -113,7 +113,7 @@ fn place(request: &Request) -> (String, String) {
 
 fn missing(what: Missing) -> Fault {
     let (code, message) = what.words();
-    Fault::not_found(format!("{code}: {message}"))
+    Fault::new(Kind::S3(code, 404), message)
 }
 
 fn found<'a>(all: &'a BTreeMap<String, Bucket>, bucket: &str) -> Result<&'a Bucket, Fault> {
@@ -126,7 +126,8 @@ fn found_mut<'a>(all: &'a mut BTreeMap<String, Bucket>, bucket: &str) -> Result<
 
 fn delete(all: &mut BTreeMap<String, Bucket>, bucket: &str) -> Outcome {
     if !found(all, bucket)?.objects.is_empty() {
-        return Err(Fault::conflict("BucketNotEmpty: The bucket you tried to delete is not empty"));
+        let message = "The bucket you tried to delete is not empty";
+        return Err(Fault::new(Kind::S3("BucketNotEmpty", 409), message));
     }
     all.remove(bucket);
     Ok(Reply::empty(204))
@@ -178,7 +179,7 @@ fn write(api: &Api, request: &Request, all: &mut BTreeMap<String, Bucket>, name:
         bucket.objects.insert(key.to_owned(), body);
         return Ok(Reply::empty(200).header("ETag", tag));
     };
-    let unknown = || Fault::not_found("NoSuchUpload: The specified upload does not exist.");
+    let unknown = || Fault::new(Kind::S3("NoSuchUpload", 404), "The specified upload does not exist.");
     if let Some(number) = request.query("partNumber").and_then(|n| n.parse().ok()) {
         let tag = etag(&body);
         bucket.uploads.get_mut(upload).ok_or_else(unknown)?.insert(number, body);
