@@ -3,6 +3,7 @@
 Answers are held against botocore's service model: a member that the model does not have, or of another type, fails the test.
 """
 
+import datetime
 import io
 import json
 import os
@@ -16,6 +17,7 @@ import zipfile
 
 import boto3
 from botocore.config import Config
+from botocore.parsers import RpcV2CBORParser
 
 DANKI = os.environ.get("DANKI", "target/release/danki")
 REGION = "us-east-1"
@@ -125,7 +127,7 @@ class Shapes:
         self.model = client.meta.service_model
 
     def check(self, http_response, parsed, model, **_):
-        if self.model.metadata["protocol"] not in ("rest-json", "json") or http_response.status_code >= 300:
+        if self.model.metadata["protocol"] not in ("rest-json", "json", "smithy-rpc-v2-cbor") or http_response.status_code >= 300:
             return
         output = model.output_shape
         if output is None or "payload" in output.serialization:
@@ -133,9 +135,17 @@ class Shapes:
         if not http_response.content:
             return
         located = {name for name, shape in output.members.items() if "location" in shape.serialization}
-        problems = list(conflicts(json.loads(http_response.content), output, model.name, located))
+        # A client of several protocols takes the one that it finds quickest.
+        read = cbor if http_response.headers["content-type"] == "application/cbor" else json.loads
+        problems = list(conflicts(read(http_response.content), output, model.name, located))
         if problems:
             raise AssertionError("; ".join(problems))
+
+
+def cbor(content):
+    """All that is in a body, also what the model does not have."""
+    parser = RpcV2CBORParser()
+    return parser.parse_data_item(parser.get_peekable_stream_from_bytes(content))
 
 
 def conflicts(value, shape, place, located=()):
@@ -172,6 +182,8 @@ def conflicts(value, shape, place, located=()):
     elif kind in ("integer", "long"):
         if not isinstance(value, int) or isinstance(value, bool):
             yield f"{place} is not a whole number"
+    elif kind == "timestamp" and not isinstance(value, (int, float, str, datetime.datetime)):
+        yield f"{place} is no time"
     elif kind in ("double", "float"):
         if not isinstance(value, (int, float)):
             yield f"{place} is not a number"
