@@ -62,7 +62,8 @@ bench: build functions
 	$(DANKI) validate
 	$(DANKI) bench secrets-extension
 
-# The peers run inside the benchmarks, interleaved with danki, so that both see the same machine.
+# The peers run inside the benchmarks, interleaved with danki, so that both see the same machine. AWS's Runtime Interface Emulator is built
+# by Go into target/race (crates/cli/benches/race); where that cannot be, the race says so and goes on.
 race: bench
 
 soak: build functions deny
