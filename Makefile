@@ -56,11 +56,16 @@ secrets-layer:
 	CC_x86_64_unknown_linux_musl=cc cargo build --locked --profile layer --target x86_64-unknown-linux-musl --package danki-secrets
 	install -D target/x86_64-unknown-linux-musl/layer/danki-secrets $(SECRETS_LAYER)/extensions/AWSParametersAndSecretsLambdaExtension
 
-bench: build functions
+bench: build functions secrets-layer
 	xtask/install-peers
+	conformance/secrets/layers
+	conformance/secrets/run
 	cargo bench --locked --workspace --bench '*'
 	$(DANKI) validate
 	$(DANKI) bench secrets-extension
+	$(DANKI) bench secrets-danki
+	$(DANKI) bench secrets-inprocess-python
+	$(DANKI) bench secrets-inprocess-node
 
 # The peers run inside the benchmarks, interleaved with danki, so that both see the same machine. AWS's Runtime Interface Emulator is built
 # by Go into target/race (crates/cli/benches/race); where that cannot be, the race says so and goes on.
