@@ -5,8 +5,19 @@ use crate::compare::{Measure, by_env, question};
 use crate::tune::usd_per_million;
 use danki_record::VariantSummary;
 use danki_runview::Run;
-use danki_stats::{Verdict, compare};
+use danki_stats::{Over, Verdict, compare};
 use std::fmt::Write as _;
+
+/// What became of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It is kept.
+    Kept,
+    /// It is missed.
+    Missed,
+    /// The run says too little to tell. A gate that lets this pass would pass whatever is measured badly enough.
+    Unproven,
+}
 
 /// One limit of one variant.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,8 +30,8 @@ pub struct Check {
     pub limit: f64,
     /// What the run has; none: it has no such number, which is a miss.
     pub measured: Option<f64>,
-    /// It is kept.
-    pub kept: bool,
+    /// What became of it.
+    pub outcome: Outcome,
     /// What is to be added.
     pub note: String,
 }
@@ -62,33 +73,44 @@ fn one(run: &Run, v: &VariantSummary, baseline: Option<&Run>, name: &'static str
         Some(_) if few => format!("the largest of {} values", d.n),
         Some(_) => String::new(),
     };
-    Check { variant: v.name.clone(), name, limit, measured, kept: measured.is_some_and(|m| m <= limit), note }
+    let outcome = if measured.is_some_and(|m| m <= limit) { Outcome::Kept } else { Outcome::Missed };
+    Check { variant: v.name.clone(), name, limit, measured, outcome, note }
 }
 
-/// Missed only if it is slower beyond the limit and beyond the noise.
+/// Missed only if it is slower beyond the limit and beyond the noise; not proven if the noise hides a difference as large as the limit.
 fn regression(run: &Run, v: &VariantSummary, baseline: Option<&Run>, limit: f64) -> Check {
     let measure = Measure::DurationP50;
     let answer = baseline.and_then(|old| {
         let (a, b) = (by_env(old, &v.name, measure), by_env(run, &v.name, measure));
         compare(&a, &b, &question(measure, run.manifest.seed))
     });
-    let (measured, kept, note) = match answer {
-        None if baseline.is_none() => (None, false, "no baseline was given".to_owned()),
-        None => (None, false, "the baseline has no such variant".to_owned()),
+    let (measured, outcome, note) = match answer {
+        None if baseline.is_none() => (None, Outcome::Missed, "no baseline was given".to_owned()),
+        None => (None, Outcome::Missed, "the baseline has no such variant".to_owned()),
         Some(c) => {
-            let pct = (c.ratio - 1.0) * 100.0;
-            let missed = c.verdict == Verdict::Slower && pct > limit;
-            let interval =
+            let pct = |ratio: f64| (ratio - 1.0) * 100.0;
+            let mut note =
                 format!("{}, ratio {:.3} ({:.3} to {:.3})", c.verdict.words(), c.ratio, c.low, c.high);
-            (Some(pct), !missed, interval)
+            if c.over == Over::Invocations {
+                note.push_str("; a side has one env, whose own luck is in this");
+            }
+            let outcome = match c.verdict {
+                Verdict::Slower if pct(c.ratio) > limit => Outcome::Missed,
+                Verdict::NotEnoughData if pct(c.high) > limit => {
+                    note.push_str("; more repetitions narrow it");
+                    Outcome::Unproven
+                }
+                _ => Outcome::Kept,
+            };
+            (Some(pct(c.ratio)), outcome, note)
         }
     };
-    Check { variant: v.name.clone(), name: "regression_pct", limit, measured, kept, note }
+    Check { variant: v.name.clone(), name: "regression_pct", limit, measured, outcome, note }
 }
 
 /// JUnit's XML, one test case per check.
 pub fn junit(name: &str, checks: &[Check]) -> String {
-    let missed = checks.iter().filter(|c| !c.kept).count();
+    let missed = checks.iter().filter(|c| c.outcome != Outcome::Kept).count();
     let mut xml = format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites>\n<testsuite name=\"{}\" tests=\"{}\" failures=\"{missed}\">\n",
         xml_text(name),
@@ -96,11 +118,14 @@ pub fn junit(name: &str, checks: &[Check]) -> String {
     );
     for c in checks {
         let head = format!("<testcase classname=\"{}\" name=\"{}\"", xml_text(&c.variant), c.name);
-        let tail = if c.kept {
-            "/>\n".to_owned()
-        } else {
-            format!("><failure message=\"{}\"/></testcase>\n", xml_text(&words(c)))
+        let kind = match c.outcome {
+            Outcome::Kept => None,
+            Outcome::Missed => Some("missed"),
+            Outcome::Unproven => Some("unproven"),
         };
+        let tail = kind.map_or("/>\n".to_owned(), |kind| {
+            format!("><failure type=\"{kind}\" message=\"{}\"/></testcase>\n", xml_text(&words(c)))
+        });
         write!(xml, "{head}{tail}").expect("a String takes all");
     }
     xml + "</testsuite>\n</testsuites>\n"
@@ -109,7 +134,10 @@ pub fn junit(name: &str, checks: &[Check]) -> String {
 fn words(c: &Check) -> String {
     let measured = c.measured.map_or("nothing measured".to_owned(), |m| format!("{m:.3}"));
     let note = if c.note.is_empty() { String::new() } else { format!(" ({})", c.note) };
-    format!("{measured} > {}{note}", c.limit)
+    match c.outcome {
+        Outcome::Unproven => format!("not proven: at most {}{note}", c.limit),
+        Outcome::Kept | Outcome::Missed => format!("{measured} > {}{note}", c.limit),
+    }
 }
 
 fn xml_text(text: &str) -> String {
@@ -126,12 +154,20 @@ fn xml_text(text: &str) -> String {
 
 /// A table for a pull request or `$GITHUB_STEP_SUMMARY`.
 pub fn markdown(name: &str, checks: &[Check]) -> String {
-    let missed = checks.iter().filter(|c| !c.kept).count();
-    let verdict = if missed == 0 { "all kept".to_owned() } else { format!("**{missed} missed**") };
+    let count = |outcome: Outcome| checks.iter().filter(|c| c.outcome == outcome).count();
+    let verdict = match (count(Outcome::Missed), count(Outcome::Unproven)) {
+        (0, 0) => "all kept".to_owned(),
+        (missed, 0) => format!("**{missed} missed**"),
+        (missed, unproven) => format!("**{missed} missed, {unproven} not proven**"),
+    };
     let mut text = format!("### danki: {name}: {} limits, {verdict}\n\n", checks.len());
     text.push_str("| | variant | limit | at most | measured | |\n|---|---|---|---:|---:|---|\n");
     for c in checks {
-        let mark = if c.kept { "✓" } else { "✗" };
+        let mark = match c.outcome {
+            Outcome::Kept => "✓",
+            Outcome::Missed => "✗",
+            Outcome::Unproven => "?",
+        };
         let measured = c.measured.map_or("–".to_owned(), |m| format!("{m:.3}"));
         let note = c.note.replace('|', "\\|");
         writeln!(text, "| {mark} | {} | `{}` | {} | {measured} | {note} |", c.variant, c.name, c.limit)

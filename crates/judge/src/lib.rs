@@ -11,5 +11,5 @@ mod tune;
 pub use aws_logs::{AwsReport, Validity, read_aws_logs, validity};
 pub use budget::{Budget, BudgetError, Limits};
 pub use compare::{ALPHA, Measure, Row, compare_runs};
-pub use gate::{Check, check, junit, markdown};
+pub use gate::{Check, Outcome, check, junit, markdown};
 pub use tune::{Optimum, Size, sizes, tuned};

@@ -1,6 +1,6 @@
 //! Budgets and comparisons over runs made by hand.
 
-use danki_judge::{Budget, Check, Measure, check, compare_runs, junit, markdown, sizes, tuned};
+use danki_judge::{Budget, Check, Measure, Outcome, check, compare_runs, junit, markdown, sizes, tuned};
 use danki_runview::Run;
 use danki_stats::Verdict;
 
@@ -22,8 +22,12 @@ fn a_budget_is_kept_or_missed() {
     let checked = |text: &str, baseline: Option<&Run>| -> Vec<Check> {
         check(&run, &Budget::parse(text).expect("fine"), baseline)
     };
-    let kept =
-        |text: &str| checked(text, None).iter().map(|c| (c.variant.clone(), c.kept)).collect::<Vec<_>>();
+    let kept = |text: &str| {
+        checked(text, None)
+            .iter()
+            .map(|c| (c.variant.clone(), c.outcome == Outcome::Kept))
+            .collect::<Vec<_>>()
+    };
     let both = |off: bool, on: bool| vec![("off".to_owned(), off), ("on".to_owned(), on)];
     assert_eq!(kept("[budget]\np99_ms = 30"), both(false, true));
     assert_eq!(kept("[budget]\np50_ms = 500"), both(true, true));
@@ -39,9 +43,25 @@ fn a_budget_is_kept_or_missed() {
     );
     assert_eq!(kept("[budget]\nregression_pct = 5"), both(false, false), "no baseline");
     let text = "[budget]\nregression_pct = 5";
-    assert!(checked(text, Some(&run)).iter().all(|c| c.kept), "the same run");
+    assert!(checked(text, Some(&run)).iter().all(|c| c.outcome == Outcome::Kept), "the same run");
     let faster_before = slower(run.clone(), 0.8);
-    assert!(checked(text, Some(&faster_before)).iter().all(|c| !c.kept), "a quarter slower");
+    assert!(
+        checked(text, Some(&faster_before)).iter().all(|c| c.outcome == Outcome::Missed),
+        "a quarter slower"
+    );
+}
+
+#[test]
+fn a_regression_that_the_noise_may_hide_is_not_proven() {
+    let (few, slow) = (support::run(16), slower(support::run(16), 1.3));
+    let budget = Budget::parse("[variant.off]\nregression_pct = 5").expect("fine");
+    let checks = check(&slow, &budget, Some(&few));
+    assert_eq!(checks.iter().map(|c| c.outcome).collect::<Vec<_>>(), [Outcome::Unproven], "{checks:?}");
+    let (xml, table) = (junit("run", &checks), markdown("run", &checks));
+    assert!(xml.contains("failures=\"1\"") && xml.contains("type=\"unproven\""), "{xml}");
+    assert!(table.contains("| ? | off") && table.contains("1 not proven"), "{table}");
+    let loose = Budget::parse("[variant.off]\nregression_pct = 1000").expect("fine");
+    assert_eq!(check(&slow, &loose, Some(&few))[0].outcome, Outcome::Kept, "no noise is that large");
 }
 
 #[test]
@@ -62,7 +82,7 @@ fn other_tools_can_read_it() {
     let budget = Budget::parse("[budget]\np99_ms = 30\nerrors = 0").expect("fine");
     let checks = check(&run, &budget, None);
     let xml = junit("a <run> & more", &checks);
-    let missed = checks.iter().filter(|c| !c.kept).count();
+    let missed = checks.iter().filter(|c| c.outcome == Outcome::Missed).count();
     assert!(xml.contains(&format!("tests=\"4\" failures=\"{missed}\"")), "{xml}");
     assert!(xml.contains("a &lt;run&gt; &amp; more"), "{xml}");
     assert_eq!(xml.matches("<failure").count(), missed);

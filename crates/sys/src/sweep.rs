@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Directories of runs are looked for here.
-const BASE: &str = "/tmp";
+pub(crate) const BASE: &str = "/tmp";
 
 /// Removes what dead runs left: cgroups with the processes in them, and directories. Returns what is gone, in words.
 pub fn sweep() -> Vec<String> {

@@ -49,7 +49,7 @@ pub struct Report {
 
 #[derive(Debug, clap::Args)]
 pub struct Compare {
-    /// A run, or a function's directory.
+    /// A run, or a function's directory, or such a directory at a git revision: DIR@REVISION.
     pub a: String,
     /// Another one of the same sort.
     pub b: String,

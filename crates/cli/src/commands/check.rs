@@ -4,7 +4,7 @@ use super::runs;
 use crate::args::Check as Args;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
-use danki_judge::{Budget, Check, check as judge, junit, markdown};
+use danki_judge::{Budget, Check, Outcome, check as judge, junit, markdown};
 use danki_report::number_or_dash;
 use danki_runview::Run;
 use std::fs::{self, OpenOptions};
@@ -34,7 +34,7 @@ pub fn check(args: &Args) -> Result<Exit, Failure> {
         file.and_then(|mut f| f.write_all(markdown(name, &checks).as_bytes()))
             .map_err(|e| unwritable(path, &e))?;
     }
-    Ok(if checks.iter().all(|c| c.kept) { Exit::Fine } else { Exit::Missed })
+    Ok(if checks.iter().all(|c| c.outcome == Outcome::Kept) { Exit::Fine } else { Exit::Missed })
 }
 
 fn read(path: &Path) -> Result<Budget, Failure> {
@@ -50,17 +50,25 @@ fn read(path: &Path) -> Result<Budget, Failure> {
 fn print(checks: &[Check]) {
     let style = terminal::style();
     for c in checks {
-        let mark = if c.kept { style.good("✓") } else { style.bad("✗") };
+        let (mark, relation) = match c.outcome {
+            Outcome::Kept => (style.good("✓"), "≤"),
+            Outcome::Missed => (style.bad("✗"), ">"),
+            Outcome::Unproven => (style.bad("?"), "not proven to be ≤"),
+        };
         let note = if c.note.is_empty() { String::new() } else { format!("  ({})", c.note) };
-        let relation = if c.kept { "≤" } else { ">" };
         let measured = number_or_dash(c.measured);
         terminal::print(&format!(
             "{mark} {}: {} {measured} {relation} {}{note}\n",
             c.variant, c.name, c.limit
         ));
     }
-    let missed = checks.iter().filter(|c| !c.kept).count();
-    terminal::print(&format!("{} limits kept, {missed} missed\n", checks.len() - missed));
+    let count = |outcome: Outcome| checks.iter().filter(|c| c.outcome == outcome).count();
+    let unproven = match count(Outcome::Unproven) {
+        0 => String::new(),
+        n => format!(", {n} not proven: too few data to tell, which counts as missed"),
+    };
+    let (kept, missed) = (count(Outcome::Kept), count(Outcome::Missed));
+    terminal::print(&format!("{kept} limits kept, {missed} missed{unproven}\n"));
 }
 
 fn unwritable(path: &Path, error: &std::io::Error) -> Failure {

@@ -1,5 +1,6 @@
 //! `danki compare`: two runs, or two functions run now.
 
+use super::revision::Source;
 use super::{choice, runs};
 use crate::args::Compare;
 use crate::exit::{Exit, Failure};
@@ -15,7 +16,8 @@ use std::path::Path;
 
 /// Compares, and prints verdicts.
 pub fn compare(args: &Compare) -> Result<Exit, Failure> {
-    let (a, b) = (Path::new(&args.a), Path::new(&args.b));
+    let (of_a, of_b) = (Source::find(&args.a)?, Source::find(&args.b)?);
+    let (a, b) = (of_a.dir(), of_b.dir());
     let is_function = |dir: &Path| dir.is_dir() && !dir.join("manifest.json").is_file();
     let rows = if is_function(a) && is_function(b) {
         let run = run_both(args, a, b)?;
@@ -47,7 +49,7 @@ fn run_both(args: &Compare, a: &Path, b: &Path) -> Result<Run, Failure> {
         both.variants[0].name = "a".to_owned();
         both.variants[1].name = "b".to_owned();
         both.name = "compare".to_owned();
-        both.description = format!("{} against {}", b.display(), a.display());
+        both.description = format!("{} against {}", args.b, args.a);
         both.repetitions = args.envs;
         Ok(both)
     };

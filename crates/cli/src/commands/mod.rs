@@ -11,6 +11,7 @@ mod import;
 mod layer;
 mod logs;
 mod report;
+mod revision;
 mod run;
 mod runs;
 mod stack;
