@@ -2,7 +2,8 @@
 
 import uPlot from 'uplot';
 import 'uplot/dist/uPlot.min.css';
-import { css, h } from './dom';
+import { css, h, listen } from './dom';
+import { filter, type Test } from './filter';
 import { number } from './format';
 import { variantVar, type Run } from './model';
 
@@ -12,9 +13,9 @@ const SLOWEST = 0.05;
 
 interface Set { name: string; color: string; sorted: number[] }
 
-function sets({ page }: Run, hidden: globalThis.Set<number>, trim: boolean): Set[] {
+function sets({ page }: Run, hidden: globalThis.Set<number>, trim: boolean, test: Test): Set[] {
   const values: number[][] = page.summary.variants.map(() => []);
-  page.invocations.duration.forEach((us, row) => values[page.invocations.variant[row]]?.push(us / 1000));
+  page.invocations.duration.forEach((us, row) => { if (test(row)) values[page.invocations.variant[row]]?.push(us / 1000); });
   return values.flatMap((v, n) => {
     if (hidden.has(n) || !v.length) return [];
     const sorted = v.sort((a, b) => a - b);
@@ -60,7 +61,7 @@ export function distributions(run: Run): HTMLElement | null {
   const { page } = run;
   if (!page.invocations.duration.length) return null;
   const hidden = new Set<number>();
-  const state = { trim: false, log: false };
+  const state = { trim: false, log: false, test: (() => true) as Test };
   const left = h('div', { role: 'img', 'aria-label': 'Histogram' });
   const right = h('div', { role: 'img', 'aria-label': 'Share of invocations at or below a Duration' });
   let plots: uPlot[] = [];
@@ -68,8 +69,11 @@ export function distributions(run: Run): HTMLElement | null {
   const draw = (): void => {
     plots.forEach((p) => p.destroy());
     plots = [];
-    const all = sets(run, hidden, state.trim);
-    if (!all.length) return;
+    const all = sets(run, hidden, state.trim, state.test);
+    if (!all.length) {
+      [left, right].forEach((chart) => chart.setAttribute('aria-label', 'no invocation'));
+      return;
+    }
     const width = Math.max(280, left.clientWidth || 520);
     const words = all.map((s) => `${s.name}: ${s.sorted.length} values, ${number(s.sorted[0])} to ${number(s.sorted[s.sorted.length - 1])} ms, median ${number(s.sorted[Math.floor((s.sorted.length - 1) / 2)])} ms`).join('; ');
     left.setAttribute('aria-label', `Histogram. ${words}`);
@@ -89,12 +93,21 @@ export function distributions(run: Run): HTMLElement | null {
   const controls = h('div', { class: 'controls', role: 'group', 'aria-label': 'What the charts show' }, ...variants,
     check('without the slowest 5 %', false, (on) => (state.trim = on)),
     check('logarithmic', false, (on) => (state.log = on)));
+  const said = h('span', { class: 'faint', id: 'filter-said', 'aria-live': 'polite' });
+  const expression = h('input', { type: 'search', size: 34, placeholder: 'responsetime <= 0.1', 'aria-label': "Filter expression, as X-Ray's", 'aria-describedby': 'filter-said', change: () => {
+    const test = filter(run, expression.value);
+    const bad = typeof test === 'string';
+    expression.setAttribute('aria-invalid', String(bad));
+    said.textContent = bad ? test : expression.value.trim() ? `${[...page.invocations.id.keys()].filter(test).length} of ${page.invocations.id.length} invocations` : '';
+    if (!bad) { state.test = test; draw(); }
+  } });
+  controls.append(h('span', {}, expression, ' ', said));
   // Drawn when it is on the page and seen: the first paint does not wait for charts.
   const element = h('div', {}, controls, h('div', { class: 'charts' },
     h('div', { class: 'chart' }, h('h3', {}, 'Histogram'), left), h('div', { class: 'chart' }, h('h3', {}, 'Share at or below (ECDF)'), right)));
   new IntersectionObserver((seen, observer) => { if (seen.some((e) => e.isIntersecting)) { observer.disconnect(); draw(); } }, { rootMargin: '300px' }).observe(element);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
-  addEventListener('resize', () => plots.length && draw());
-  addEventListener('beforeprint', () => !plots.length && draw());
+  listen(element, matchMedia('(prefers-color-scheme: dark)'), 'change', draw);
+  listen(element, window, 'resize', () => void (plots.length && draw()));
+  listen(element, window, 'beforeprint', () => void (!plots.length && draw()));
   return element;
 }

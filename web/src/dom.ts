@@ -28,6 +28,15 @@ export function s(tag: string, attributes: Attributes = {}, ...children: Child[]
   return element;
 }
 
+/** Acts on an event elsewhere for as long as an element is on the page: what is drawn anew leaves nothing behind. */
+export function listen(element: Element, target: EventTarget, type: string, act: () => void): void {
+  const once = (): void => {
+    if (element.isConnected) act();
+    else target.removeEventListener(type, once);
+  };
+  target.addEventListener(type, once);
+}
+
 /** Reads a CSS variable. */
 export function css(name: string): string {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();

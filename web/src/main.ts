@@ -11,6 +11,7 @@ import { distributions } from './distributions';
 import { timeline } from './timeline';
 import { invocations } from './invocations';
 import { databases } from './databases';
+import { serviceMap } from './servicemap';
 import { footer } from './footer';
 
 /** A section with its heading, or nothing if there is nothing to show. */
@@ -31,6 +32,7 @@ function show(run: Run): void {
     ['Distribution', 'distribution', 'Distribution', 'Duration of every invocation. Drag to zoom, double-click to see all.', () => distributions(run)],
     ['Expected', 'expected', 'Published and measured', '', () => expectations(run)],
     ['Timeline', 'timeline', 'Timeline', 'Environments with their invocations; below each, its connections. Wheel or + and − to zoom, drag or arrows to move, click an invocation to open it.', () => timeline(run, open)],
+    ['Services', 'services', 'Services', 'Who calls whom, how often, and how long it takes as the caller sees it, connection set-up included.', () => serviceMap(run.page)],
     ['Databases', 'databases', 'Database connections', '', () => databases(run)],
     ['Invocations', 'invocations', 'Invocations', 'Filter, sort, and open one to see where its time went.', () => { const table = invocations(run); openRow = table.open; return table.element; }],
     ['Cost', 'cost', 'Cost', '', () => costs(run)],

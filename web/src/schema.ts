@@ -163,6 +163,21 @@ export interface Expectation {
   reason: string;
 }
 
+/** Calls of a variant's function to one operation of one service. */
+export interface Edge {
+  variant: string;
+  service: string;
+  operation: string;
+  invocations: number;
+  calls: number;
+  faults: number;
+  throttles: number;
+  errors: number;
+  opened: number;
+  took_ms: Quantiles;
+  service_ms: Quantiles;
+}
+
 /** A run, as the page shows it. */
 export interface Page {
   manifest: Manifest;
@@ -173,6 +188,7 @@ export interface Page {
   calls: Calls;
   envs: EnvLife[];
   connections: Connections;
+  edges: Edge[];
   costs: Cost[];
   databases: Database[];
 }
@@ -260,4 +276,61 @@ export interface Cost {
 export interface Database {
   name: string;
   open: Spans;
+}
+
+/** What there is now. */
+export interface Live {
+  danki: string;
+  region: string;
+  freezes: boolean;
+  started_epoch_ms: number;
+  dropped: number;
+  functions: LiveFunction[];
+  envs: LiveEnv[];
+}
+
+/** A function, its versions together. */
+export interface LiveFunction {
+  name: string;
+  runtime: string;
+  memory_mb: number;
+  state: string;
+  reserved: number | null;
+  provisioned: number;
+  invocations: number;
+  errors: number;
+  throttles: number;
+  spillovers: number;
+}
+
+/** An execution environment. */
+export interface LiveEnv {
+  env: number;
+  function: string;
+  version: string;
+  provisioned: boolean;
+  state: string;
+  since_epoch_ms: number;
+}
+
+/** An invocation that has ended. */
+export interface LiveInvocation {
+  id: string;
+  function: string;
+  env: number;
+  start: string;
+  status: string;
+  at_epoch_ms: number;
+  span_ms: number;
+  duration_ms: number;
+  init_ms: number | null;
+  cpu_ms: number;
+  throttled_ms: number;
+  memory_used_mb: number;
+}
+
+/** Invocations that have ended since the last such message. */
+export interface News {
+  invocations: LiveInvocation[];
+  missed: number;
 }

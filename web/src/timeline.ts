@@ -1,6 +1,6 @@
 // Environments over time on a canvas: init, invocations, frozen in between; below each env its connections as lines.
 
-import { css, h } from './dom';
+import { css, h, listen } from './dom';
 import { ms, span, ticks } from './format';
 import { CLOSED_BY, PART_VARS, STARTS, variantVar, type Run } from './model';
 
@@ -201,8 +201,8 @@ export function timeline(run: Run, open: (id: string) => void): HTMLElement | nu
     h('div', { class: 'legend' }, ...legend.map(([v, name]) => h('span', {}, h('span', { class: 'dot', style: `background: var(${v})` }), name))),
     laid.left ? h('p', { class: 'sub' }, `${laid.left} more environments are not drawn.`) : null, tip);
   new IntersectionObserver((seen, observer) => { if (seen.some((e) => e.isIntersecting)) { observer.disconnect(); draw(); } }, { rootMargin: '300px' }).observe(element);
-  matchMedia('(prefers-color-scheme: dark)').addEventListener('change', draw);
-  addEventListener('resize', draw);
-  addEventListener('beforeprint', draw);
+  listen(element, matchMedia('(prefers-color-scheme: dark)'), 'change', draw);
+  listen(element, window, 'resize', draw);
+  listen(element, window, 'beforeprint', draw);
   return element;
 }

@@ -71,6 +71,35 @@ test('a finding leads to its invocation, the timeline too, and charts follow the
   expect(said).toEqual([]);
 });
 
+test('a filter expression says what the charts show, and the service map who calls whom', async ({ page }) => {
+  const said = await open(page, 'report-300.html');
+  const histogram = page.locator('.chart [role=img]').first();
+  await histogram.scrollIntoViewIfNeeded();
+  await expect(histogram).toHaveAttribute('aria-label', /off: 150 values/);
+  const expression = page.getByLabel("Filter expression, as X-Ray's");
+  const answer = page.locator('#filter-said');
+  const ask = async (text: string, expected: string | RegExp): Promise<void> => {
+    await expression.fill(text);
+    await expression.press('Enter');
+    await expect(answer).toHaveText(expected);
+  };
+  await ask('responsetime <= 0.03', '150 of 300 invocations');
+  await expect(histogram).not.toHaveAttribute('aria-label', /off:/);
+  await ask('responsetime > 0.03 AND NOT (fault OR throttle)', /^14\d of 300 invocations$/);
+  await ask('fault', '3 of 300 invocations');
+  await ask('service("dynamodb") AND http.status = 200', '300 of 300 invocations');
+  await ask('service("s3")', '0 of 300 invocations');
+  await ask('responsetime <', 'expected a number at the end');
+  await expect(expression).toHaveAttribute('aria-invalid', 'true');
+  await ask('cold = true', /expected a keyword/);
+  await ask('', '');
+  await expect(histogram).toHaveAttribute('aria-label', /off: 150 values/);
+
+  await expect(page.locator('#services svg[role=img]')).toHaveAttribute('aria-label', /on calls dynamodb GetItem: 150 calls/);
+  await expect(page.locator('#services tbody tr')).toHaveCount(2);
+  expect(said).toEqual([]);
+});
+
 for (const scheme of ['light', 'dark'] as const) {
   test(`axe finds nothing serious (${scheme})`, async ({ page }) => {
     await page.emulateMedia({ colorScheme: scheme });

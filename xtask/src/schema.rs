@@ -6,11 +6,13 @@
 use std::fmt::Write as _;
 
 /// Rust files whose types the page reads, in order.
-pub const SOURCES: [&str; 4] = [
+pub const SOURCES: [&str; 6] = [
     "crates/record/src/manifest.rs",
     "crates/record/src/finding.rs",
     "crates/record/src/summary.rs",
+    "crates/explain/src/edges.rs",
     "crates/runview/src/page/data.rs",
+    "crates/dashboard/src/view.rs",
 ];
 /// Where the generated file lies.
 pub const TARGET: &str = "web/src/schema.ts";

@@ -14,20 +14,24 @@
 mod calls;
 mod context;
 mod cpu;
+mod edges;
 mod facts;
 mod findings;
 mod part;
 mod predict;
 mod spans;
+mod summary;
 mod variant;
 mod wait;
 mod waterfall;
 
 pub use calls::{Call, Setup};
 pub use context::{Context, Setting};
+pub use edges::{Edge, edges};
 pub use facts::{ConnFacts, EnvFacts, Facts};
 pub use findings::{Cause, EXAMPLES, Finding, findings};
 pub use part::{Part, PartTimes};
 pub use predict::{Predicted, SIZES_MB, predict};
+pub use summary::{part_key, quantiles, summarise};
 pub use variant::{PartSummary, Variant, by_variant};
 pub use waterfall::{Segment, Waterfall, waterfall};

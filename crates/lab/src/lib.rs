@@ -27,6 +27,6 @@ pub use machine::{cpus, machine};
 pub use profiles::ProfileVerdict;
 pub use results::{Opened, Predecessor, Results, Row, RowCall};
 pub use runner::{Progress, Setup, Watcher, new_run_dir, run};
-pub use summarise::{Digest, Ingredients, Returned, part_key, quantiles, summarise};
+pub use summarise::{Digest, Ingredients, Returned, summarise};
 pub use validate::{assumptions, lattice_checks};
 pub use world::World;

@@ -3,8 +3,8 @@
 //! An interrupted run leaves `events.jsonl` and a manifest that says `complete: false`.
 
 use crate::error::{Error, file};
-use crate::summarise::{Digest, Returned, part_key};
-use danki_explain::Part;
+use crate::summarise::{Digest, Returned};
+use danki_explain::{Part, part_key};
 use danki_record::{Event, Manifest, Received, Recording, csv};
 use serde::Serialize;
 use std::fs::{self, File};

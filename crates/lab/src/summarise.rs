@@ -4,13 +4,11 @@ use crate::capture::ByClient;
 use crate::experiment::Experiment;
 use crate::results::Row;
 use bytes::Bytes;
-use danki_explain::{Context, EnvFacts, Facts, Part, Setting, Variant as Explained, by_variant, findings};
-use danki_model::{EnvId, InitializationType, RequestId};
-use danki_record::{
-    Calibration, CaptureCounts, ClosedBy, ConnectionCounts, Event, Finding, Quantiles, SCHEMA, Start, Status,
-    Summary, VariantSummary,
+use danki_explain::{
+    Context, EnvFacts, Facts, Setting, Variant as Explained, by_variant, findings, quantiles,
 };
-use danki_stats::{Interval, Method, Sample, quantile_interval};
+use danki_model::{EnvId, RequestId};
+use danki_record::{Calibration, CaptureCounts, Event, Finding, Quantiles, SCHEMA, Summary, VariantSummary};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
@@ -74,18 +72,11 @@ pub fn summarise(from: Ingredients<'_>) -> Digest {
         let of_variant = |env: &EnvId| variant_of.get(env).is_some_and(|v| *v == variant.name);
         let envs: Vec<&EnvFacts> =
             facts.envs.iter().filter(|(env, _)| of_variant(env)).map(|(_, f)| f).collect();
-        let mut summary = VariantSummary {
-            name: variant.name.clone(),
-            memory_mb: variant.function.memory.mb(),
-            connections: connections(&envs),
-            capture: captured(&envs, &from.capture),
-            returned: returned_numbers(returned),
-            ..of_invocations(of_name)
-        };
+        let mut summary =
+            danki_explain::summarise(&variant.name, variant.function.memory.mb(), of_name, &envs);
+        summary.capture = captured(&envs, &from.capture);
+        summary.returned = returned_numbers(returned);
         summary.throttles = facts.refused.iter().filter(|r| r.variant == variant.name).count() as u64;
-        let n = summary.invocations.max(1) as f64;
-        summary.connections_per_invocation = summary.connections.opened as f64 / n;
-        summary.handshakes_per_invocation = summary.connections.tls_handshakes as f64 / n;
         summary
     };
     let variants: Vec<VariantSummary> = from.experiment.variants.iter().map(numbers).collect();
@@ -115,144 +106,12 @@ pub fn summarise(from: Ingredients<'_>) -> Digest {
     Digest { summary, rows: rows::rows(&explained, &facts), explained }
 }
 
-/// The name of a part as a key of `waterfall_ms`.
-pub fn part_key(part: Part) -> String {
-    part.name().replace(' ', "_")
-}
-
-/// The summary of a sample, quantiles by nearest rank: each is a value that occurred.
-pub fn quantiles(values: impl IntoIterator<Item = f64>) -> Quantiles {
-    let method = Method::NearestRank.to_string();
-    let Ok(sample) = Sample::new(values.into_iter().filter(|v| v.is_finite())) else {
-        let none = None;
-        return Quantiles {
-            n: 0,
-            min: none,
-            p50: none,
-            p90: none,
-            p95: none,
-            p99: none,
-            max: none,
-            mean: none,
-            method,
-            p50_interval: None,
-        };
-    };
-    let s = sample.summary(Method::NearestRank);
-    let p50_interval = match quantile_interval(&sample, 0.5, 0.95) {
-        Interval::Known { low, high, .. } => Some([low, high]),
-        Interval::TooSmall { .. } => None,
-    };
-    Quantiles {
-        n: s.n as u64,
-        min: Some(s.min),
-        p50: Some(s.p50),
-        p90: Some(s.p90),
-        p95: Some(s.p95),
-        p99: Some(s.p99),
-        max: Some(s.max),
-        mean: Some(s.mean),
-        method,
-        p50_interval,
-    }
-}
-
 fn variants_of_envs<'a>(events: &'a [Event], facts: &'a Facts) -> HashMap<EnvId, &'a str> {
     let told = events.iter().filter_map(|event| match event {
         Event::Env(e) => Some((e.env, e.variant.as_str())),
         _ => None,
     });
     facts.invocations.iter().map(|i| (i.env, i.variant.as_str())).chain(told).collect()
-}
-
-/// What the invocations of a variant say; the rest is left empty.
-fn of_invocations(explained: Option<&Explained>) -> VariantSummary {
-    let all = explained.map_or(&[][..], |e| &e.invocations);
-    let over = |f: &dyn Fn(&danki_record::Invocation) -> f64| quantiles(all.iter().map(|(i, _)| f(i)));
-    let count =
-        |f: &dyn Fn(&danki_record::Invocation) -> bool| all.iter().filter(|(i, _)| f(i)).count() as u64;
-    let ms = |ns: u64| ns as f64 / 1e6;
-    let durations_ms: f64 = all.iter().map(|(i, _)| i.duration_ms).sum();
-    let share = |part_ms: f64| if durations_ms > 0.0 { part_ms / durations_ms } else { 0.0 };
-    let waterfall =
-        Part::ALL.map(|part| (part_key(part), quantiles(all.iter().map(|(_, w)| ms(w.parts[part])))));
-    VariantSummary {
-        name: String::new(),
-        memory_mb: 0,
-        invocations: all.len() as u64,
-        errors: count(&|i| i.status != Status::Ok),
-        timeouts: count(&|i| i.status == Status::Timeout),
-        cold_starts: count(&|i| i.start != Start::Warm),
-        duration_ms: over(&|i| i.duration_ms),
-        warm_duration_ms: quantiles(
-            all.iter().filter(|(i, _)| i.start == Start::Warm).map(|(i, _)| i.duration_ms),
-        ),
-        client_ms: over(&|i| ms(i.responded_ns.saturating_sub(i.dispatched_ns))),
-        late_ms: over(&|i| ms(i.dispatched_ns.saturating_sub(i.intended_ns))),
-        init_ms: all.iter().filter_map(|(i, _)| i.init_ms).collect(),
-        calls: by_connection(explained),
-        durations: by_start(all.iter().map(|(i, _)| i)),
-        throttles: 0,
-        returned: BTreeMap::new(),
-        connections: ConnectionCounts::default(),
-        capture: CaptureCounts::default(),
-        connections_per_invocation: 0.0,
-        handshakes_per_invocation: 0.0,
-        throttled_ratio: share(all.iter().map(|(_, w)| ms(w.parts[Part::CpuThrottled])).sum()).min(1.0),
-        cpu_share: share(all.iter().map(|(i, _)| i.cpu_us as f64 / 1e3).sum()),
-        unattributed_ratio: explained.map_or(0.0, Explained::unattributed),
-        waterfall_ms: waterfall.into(),
-    }
-}
-
-/// Calls by service, and by whether they opened a connection.
-fn by_connection(explained: Option<&Explained>) -> BTreeMap<String, Quantiles> {
-    let mut split: BTreeMap<&str, [Vec<f64>; 2]> = BTreeMap::new();
-    for call in explained.iter().flat_map(|e| e.calls()) {
-        split.entry(&call.service).or_default()[usize::from(call.is_new())].push(call.ms());
-    }
-    let mut calls = BTreeMap::new();
-    for (service, [kept, new]) in split {
-        calls.insert(service.to_owned(), quantiles(kept.iter().chain(&new).copied()));
-        if !kept.is_empty() && !new.is_empty() {
-            calls.insert(format!("{service}_kept"), quantiles(kept));
-            calls.insert(format!("{service}_new"), quantiles(new));
-        }
-    }
-    calls
-}
-
-/// Durations by how the invocation found its env.
-fn by_start<'a>(
-    invocations: impl Iterator<Item = &'a danki_record::Invocation>,
-) -> BTreeMap<String, Quantiles> {
-    let mut seen = BTreeSet::new();
-    let mut split: BTreeMap<&str, Vec<f64>> = BTreeMap::new();
-    for i in invocations {
-        let first = seen.insert(i.env);
-        let start = match (i.initialization, i.start) {
-            (InitializationType::ProvisionedConcurrency, _) if first => "provisioned_first",
-            (InitializationType::ProvisionedConcurrency, _) => "provisioned_later",
-            (InitializationType::OnDemand, Start::Warm) => "warm",
-            (InitializationType::OnDemand, _) => "cold",
-        };
-        split.entry(start).or_default().push(i.duration_ms);
-    }
-    split.into_iter().map(|(start, ms)| (start.to_owned(), quantiles(ms))).collect()
-}
-
-fn connections(envs: &[&EnvFacts]) -> ConnectionCounts {
-    let mut counts = ConnectionCounts::default();
-    for facts in envs.iter().flat_map(|env| &env.connections) {
-        counts.opened += 1;
-        counts.tls_handshakes += u64::from(facts.connection.client_hello_ns.is_some());
-        counts.reused += facts.requests.iter().filter(|r| r.ordinal > 1).count() as u64;
-        counts.tls_resumed +=
-            facts.requests.iter().filter(|r| r.tls.as_ref().is_some_and(|tls| tls.resumed)).count() as u64;
-        let reset = matches!(facts.connection.closed_by, Some(ClosedBy::ClientReset | ClosedBy::ServerReset));
-        counts.reset += u64::from(reset);
-    }
-    counts
 }
 
 /// Handshakes in the capture that came from the addresses of these envs.

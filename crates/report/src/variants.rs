@@ -88,5 +88,5 @@ fn side_by_side(variants: &[VariantSummary], style: &Style) -> Option<String> {
 }
 
 fn median(v: &VariantSummary, part: Part) -> Option<f64> {
-    v.waterfall_ms.get(&danki_lab::part_key(part)).and_then(|q| q.p50)
+    v.waterfall_ms.get(&danki_explain::part_key(part)).and_then(|q| q.p50)
 }

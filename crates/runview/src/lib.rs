@@ -12,8 +12,8 @@ mod text;
 
 pub use again::context;
 pub use page::{
-    Calls, Columns, Connections, Cost, DETAILS, Database, EnvLife, Invocations, Page, Spans, build, html,
-    write_html,
+    Calls, Columns, Connections, Cost, DETAILS, Database, EnvLife, Invocations, Page, Spans, assemble, build,
+    html, write_html,
 };
 pub use perfetto::perfetto;
 pub use read::{Error, Run, events};

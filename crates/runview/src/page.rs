@@ -6,7 +6,9 @@ mod data;
 mod encode;
 mod rows;
 
-pub use data::{Calls, Columns, Connections, Cost, Database, EnvLife, Invocations, Page, Spans, build};
+pub use data::{
+    Calls, Columns, Connections, Cost, Database, EnvLife, Invocations, Page, Spans, assemble, build,
+};
 pub use rows::DETAILS;
 
 use crate::read::{Error, Run};

@@ -66,11 +66,6 @@ impl Run {
         }
         Ok((manifest, json(&dir.join("summary.json"))?))
     }
-
-    /// What the experiment asks.
-    pub fn description(&self) -> String {
-        self.manifest.experiment["description"].as_str().unwrap_or_default().to_owned()
-    }
 }
 
 impl Error {

@@ -5,7 +5,9 @@
 //! page and PutTraceSegments; the SDKs' emitters; the anatomy of real traces in `docs/xray.md`.
 
 mod datagram;
+mod distribution;
 mod document;
+mod filter;
 mod header;
 mod lambda;
 mod otlp;
@@ -15,7 +17,9 @@ mod text;
 mod trace;
 
 pub use datagram::{BadDatagram, MAX_DOCUMENT_BYTES, parse_datagram};
+pub use distribution::distribution;
 pub use document::{Entity, Outcome};
+pub use filter::{BadFilter, Compare, Field, Filter, Flag, Quantity};
 pub use header::TraceHeader;
 pub use otlp::otlp;
 pub use sampling::answer as sampling_answer;

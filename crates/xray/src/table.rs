@@ -21,7 +21,7 @@ pub struct Named {
 }
 
 /// Durations by function and name. A call inside one of the same name (`requests` on top of `http.client`) is that call, not another.
-pub fn durations(traces: &[Trace]) -> Vec<Named> {
+pub fn durations(traces: &[&Trace]) -> Vec<Named> {
     let mut by_name: BTreeMap<(String, String), Vec<(u64, f64)>> = BTreeMap::new();
     for trace in traces {
         let is_service = |e: &&Entity| e.origin.as_deref() == Some("AWS::Lambda");
@@ -48,7 +48,7 @@ pub fn durations(traces: &[Trace]) -> Vec<Named> {
 }
 
 /// Both tables as text.
-pub fn summary_table(traces: &[Trace]) -> String {
+pub fn summary_table(traces: &[&Trace]) -> String {
     let mut out = String::new();
     let kept = traces.iter().filter(|trace| trace.sampled).count();
     let _fine =

@@ -3,8 +3,11 @@
 use crate::args::Trace as Arguments;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
+use danki_explain::{Facts, by_variant, edges};
+use danki_model::RequestId;
 use danki_record::{Event, Manifest};
-use danki_xray::{Run, Trace, render, summary_table, traces};
+use danki_xray::{Filter, Run, Trace, distribution, render, summary_table, traces};
+use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -12,7 +15,8 @@ use std::path::Path;
 /// Facts that are read; a longer run's later ones are left out, in words.
 const MAX_EVENTS: usize = 2_000_000;
 
-/// Prints one trace as a tree, or a table of all; or the same as X-Ray's JSON.
+/// Prints one trace as a tree, or of all, or of those that a filter takes, tables and how long they took, or who calls whom; or the same
+/// as JSON.
 pub fn trace(args: &Arguments) -> Result<Exit, Failure> {
     let manifest: Manifest = read_json(&args.run.join("manifest.json"))?;
     let events = read_events(&args.run.join("events.jsonl"))?;
@@ -21,18 +25,52 @@ pub fn trace(args: &Arguments) -> Result<Exit, Failure> {
         let what = format!("{}: no invocation has a tracing header", args.run.display());
         return Err(Failure::usage(what).hint("run it again with this version of danki"));
     }
+    let filter = args.filter.as_deref().map(read_filter).transpose()?;
     let chosen: Vec<&Trace> = match &args.id {
-        None => all.iter().collect(),
+        None => all.iter().filter(|trace| filter.as_ref().is_none_or(|f| f.takes(trace))).collect(),
         Some(id) => vec![find(&all, id)?],
     };
+    if args.map {
+        return map(&events, &chosen, args.json);
+    }
     if args.json {
         let list: Vec<serde_json::Value> = chosen.iter().map(|trace| trace.to_json()).collect();
         terminal::print(&format!("{:#}\n", serde_json::json!({ "Traces": list })));
     } else if args.id.is_some() {
         chosen.iter().for_each(|trace| terminal::print(&render(trace)));
     } else {
-        terminal::print(&summary_table(&all));
+        let took: Vec<u64> = chosen.iter().map(|trace| trace.response_ns()).collect();
+        if args.filter.is_some() {
+            terminal::print(&format!("{} of {} traces\n\n", chosen.len(), all.len()));
+        }
+        terminal::print(&summary_table(&chosen));
+        terminal::print(&format!("\nresponse time\n{}", distribution(&took)));
     }
+    Ok(Exit::Fine)
+}
+
+/// An expression, or where it is wrong.
+fn read_filter(text: &str) -> Result<Filter, Failure> {
+    Filter::parse(text).map_err(|bad| {
+        let before = text.get(..bad.at).unwrap_or(text);
+        Failure::usage(format!("--filter: after {before:?} expected {}", bad.what))
+            .hint("'responsetime <= 0.1 AND !fault', as in X-Ray's console; docs/xray.md")
+    })
+}
+
+/// Who calls whom in the invocations of these traces.
+fn map(events: &[Event], chosen: &[&Trace], json: bool) -> Result<Exit, Failure> {
+    let wanted: BTreeSet<&RequestId> = chosen.iter().flat_map(|trace| &trace.requests).collect();
+    let mut variants = by_variant(&Facts::gather(events));
+    for variant in &mut variants {
+        variant.invocations.retain(|(i, _)| wanted.contains(&i.request_id));
+    }
+    let edges = edges(&variants);
+    let text = match json {
+        true => format!("{:#}\n", serde_json::json!({ "Edges": edges })),
+        false => danki_report::service_map(&edges, &terminal::style()),
+    };
+    terminal::print(&text);
     Ok(Exit::Fine)
 }
 

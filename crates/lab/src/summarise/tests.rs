@@ -2,8 +2,12 @@
 
 use super::*;
 use crate::Options;
+use danki_explain::Part;
 use danki_model::ConnId;
-use danki_record::{Connection, CpuSample, CpuSeries, Invocation, Request, Span, Tls};
+use danki_record::{
+    ClosedBy, Connection, ConnectionCounts, CpuSample, CpuSeries, Invocation, Request, Span, Start, Status,
+    Tls,
+};
 use serde_json::json;
 use std::path::Path;
 

@@ -5,8 +5,8 @@
 
 use super::rows;
 use crate::read::Run;
-use danki_explain::{Facts, Part, by_variant};
-use danki_record::{Manifest, Summary};
+use danki_explain::{Edge, Facts, Part, Variant, by_variant, edges};
+use danki_record::{Event, Manifest, Summary};
 use serde::Serialize;
 
 /// A run, as the page shows it.
@@ -28,6 +28,8 @@ pub struct Page {
     pub envs: Vec<EnvLife>,
     /// TCP connections by SYN.
     pub connections: Connections,
+    /// Who calls whom.
+    pub edges: Vec<Edge>,
     /// What each variant costs.
     pub costs: Vec<Cost>,
     /// Connections at databases over time, if the run recorded any.
@@ -183,19 +185,31 @@ pub struct Database {
 pub fn build(run: &Run) -> Page {
     let facts = Facts::gather(&run.events);
     let variants = by_variant(&facts);
-    let zero = run.manifest.started_ns;
-    let names: Vec<&str> = run.summary.variants.iter().map(|v| v.name.as_str()).collect();
-    let explained = rows::in_order(&variants);
+    assemble(run.manifest.clone(), run.summary.clone(), &run.events, &facts, &variants)
+}
+
+/// The same, of facts that are explained already.
+pub fn assemble(
+    manifest: Manifest,
+    summary: Summary,
+    events: &[Event],
+    facts: &Facts,
+    variants: &[Variant],
+) -> Page {
+    let zero = manifest.started_ns;
+    let names: Vec<&str> = summary.variants.iter().map(|v| v.name.as_str()).collect();
+    let explained = rows::in_order(variants);
     Page {
-        description: run.description(),
+        description: manifest.experiment["description"].as_str().unwrap_or_default().to_owned(),
         parts: Part::ALL.iter().map(|part| part.name().to_owned()).collect(),
         invocations: rows::invocations(&explained, &names, zero),
         calls: rows::calls(&explained),
-        envs: rows::envs(&run.events, &facts, &names, zero),
-        connections: rows::connections(&facts, zero),
-        costs: rows::costs(&variants, &run.summary),
+        envs: rows::envs(events, facts, &names, zero),
+        connections: rows::connections(facts, zero),
+        edges: edges(variants),
+        costs: rows::costs(variants, &summary),
         databases: Vec::new(),
-        manifest: run.manifest.clone(),
-        summary: run.summary.clone(),
+        manifest,
+        summary,
     }
 }

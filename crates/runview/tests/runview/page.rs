@@ -55,6 +55,10 @@ fn columns_are_as_long_as_there_are_rows_and_parts_fill_the_span() {
     }
     assert_eq!(page.connections.conn.len(), page.connections.closed_by.len());
     assert_eq!(page.costs.len(), 2);
+    let edges: Vec<(&str, &str, u64)> =
+        page.edges.iter().map(|e| (e.variant.as_str(), e.operation.as_str(), e.calls)).collect();
+    assert_eq!(edges, [("off", "GetItem", 150), ("on", "GetItem", 150)]);
+    assert_eq!((page.edges[0].opened, page.edges[1].opened), (150, 1), "one of them keeps its connection");
     let text = html(&page);
     assert!(text.starts_with("<!doctype html>") && !text.contains("%DANKI-"), "all marks are replaced");
 }

@@ -134,11 +134,11 @@ fn a_call_on_top_of_another_of_its_name_is_one() {
             e.name = "secretsmanager".to_owned();
         }
     }
-    let named = durations(&[one]);
+    let named = durations(&[&one]);
     let calls = named.iter().find(|n| n.name == "secretsmanager").expect("there");
     assert_eq!((calls.function.as_str(), calls.took_ms.len()), ("v", 1));
     assert!((calls.took_ms[0] - 15.0).abs() < 0.01, "{named:?}");
-    let text = summary_table(&[trace()]);
+    let text = summary_table(&[&trace()]);
     assert!(text.contains("secretsmanager GetSecretValue (wire)") && text.contains(ROOT), "{text}");
 }
 
