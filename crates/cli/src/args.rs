@@ -229,6 +229,9 @@ pub struct Up {
     /// From the last initialisation of provisioned concurrency to READY, in seconds [default: 84.6, as measured on AWS].
     #[arg(long, value_name = "S", value_parser = seconds)]
     pub pc_delay: Option<f64>,
+    /// Show nothing in a browser, and record nothing for it.
+    #[arg(long)]
+    pub no_ui: bool,
     /// Let environments run on between invocations instead of freezing them.
     #[arg(long)]
     pub no_freeze: bool,
@@ -275,6 +278,12 @@ pub struct Trace {
     pub run: PathBuf,
     /// The beginning of a trace's id, or of a request's.
     pub id: Option<String>,
+    /// Only traces that X-Ray's filter expression takes, such as 'responsetime <= 0.1'; prints how their times are distributed.
+    #[arg(long, value_name = "EXPRESSION", conflicts_with = "id")]
+    pub filter: Option<String>,
+    /// Print who calls whom, how often, and how long it takes.
+    #[arg(long, conflicts_with = "id")]
+    pub map: bool,
     /// Print JSON, as X-Ray's BatchGetTraces gives it.
     #[arg(long)]
     pub json: bool,
@@ -338,10 +347,13 @@ mod tests {
         check("danki bench f --memory 128,512 --count 3 --env A=1 --env B=", true);
         check("danki run f --event - --memory 256", true);
         check("danki up --port 0 --state /tmp/s --verify-signatures --pc-delay 0.5 --time-scale 10", true);
+        check("danki up --no-ui", true);
         check("danki logs -f f --port 9002", true);
         check("danki up --time-scale 11", false);
         check("danki up --pc-delay -1", false);
         check("danki trace runs/x 1-5759e988 --json", true);
+        check("danki trace runs/x --map --filter responsetime<=0.1", true);
+        check("danki trace runs/x 1-5759e988 --map", false);
         check("danki trace", false);
         check("danki bench", false);
         check("danki bench f --env A", false);

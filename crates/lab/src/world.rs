@@ -5,7 +5,7 @@ use crate::experiment::Experiment;
 use crate::runner::Setup;
 use danki_host::{DnsServer, Host, HostConfig, ThawOrder, Tracing, XRayServer};
 use danki_link::{Config as LinkConfig, Link, Stats};
-use danki_record::{Event, Recorder};
+use danki_record::{Connection, Event, Recorder};
 use danki_region::{Config as RegionConfig, Region, Sockets};
 use danki_sys::plan::{CgroupPlan, EnvPlan, NetPlan, SocketPlan, TunPlan, UserPlan};
 use danki_sys::{Keeper, Sandbox};
@@ -91,6 +91,12 @@ impl World {
     /// The link's figures so far.
     pub fn link_stats(&self) -> Stats {
         self.link.handle().stats()
+    }
+
+    /// Asks for the connections that are open.
+    pub fn open_connections(&self) -> impl Fn() -> Vec<Connection> + Send + Sync + use<> {
+        let link = self.link.handle();
+        move || link.open()
     }
 
     /// TLS settings for a listener of this machine itself, with certificates of the region's CA.
@@ -241,6 +247,7 @@ fn host_config(experiment: &Experiment, setup: &Setup, root_pem: &str, offload: 
         quota_phase: keys.quota_phase.unwrap_or(default.quota_phase),
         idle_ttl: keys.idle_ttl_s.map_or(default.idle_ttl, Duration::from_secs_f64),
         pc_settle: keys.pc_ready_after_init_s.map_or(default.pc_settle, Duration::from_secs_f64),
+        account_limit: keys.account_limit.unwrap_or(default.account_limit),
         time_scale: experiment.time_scale,
         seed: experiment.seed,
         ca_root_pem: root_pem.to_owned(),

@@ -6,13 +6,14 @@ use crate::fleet::Fleet;
 use crate::logs::Logs;
 use crate::services::s3::Buckets;
 use crate::store::{Account, Persist};
+use danki_dashboard::Dashboard;
 use danki_model::RequestId;
 use danki_model::metrics::Ledger;
 use danki_sys::clock;
 use rand::rngs::SmallRng;
 use rand::{Rng, SeedableRng};
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// How the endpoint behaves.
 #[derive(Clone, Debug)]
@@ -37,6 +38,8 @@ pub struct Api {
     pub queue: Queue,
     pub buckets: Buckets,
     metrics: Mutex<Ledger>,
+    /// What a browser sees, if anybody shall see anything.
+    pub dashboard: OnceLock<Dashboard>,
     persist: Persist,
     account: Mutex<Account>,
     rng: Mutex<SmallRng>,
@@ -53,6 +56,7 @@ impl Api {
             logs: Logs::default(),
             buckets: Buckets::default(),
             metrics: Mutex::default(),
+            dashboard: OnceLock::new(),
             persist,
             account: Mutex::new(account),
             rng: Mutex::new(SmallRng::seed_from_u64(clock::epoch_ns())),

@@ -7,6 +7,7 @@ use crate::routes::{self, Handler};
 use crate::services::{self, Service};
 use crate::sigv4::{self, Signed};
 use bytes::Bytes;
+use danki_dashboard::Dashboard;
 use danki_model::environment;
 use danki_serve::{Answer, BodyError, Call, Peer};
 use http_body_util::Full;
@@ -46,6 +47,11 @@ impl danki_serve::Service for Front {
     }
 
     async fn call(&self, call: Call) -> Answer {
+        if Dashboard::owns(call.head.uri.path())
+            && let Some(dashboard) = self.api.dashboard.get()
+        {
+            return dashboard.answer(call).await;
+        }
         let id = self.api.uuid();
         let service = service(&call);
         let outcome = answer(&self.api, call, service, id.clone()).await;

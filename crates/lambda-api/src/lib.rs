@@ -16,6 +16,7 @@ mod fault;
 mod fleet;
 mod front;
 mod http;
+mod live;
 mod logs;
 mod ops;
 mod reload;
@@ -34,6 +35,7 @@ pub use front::{BadRoute, Route};
 pub use stack::{Stack, StackError};
 
 use api::Api;
+use danki_dashboard::Dashboard;
 use fleet::Fleet;
 use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
@@ -92,6 +94,12 @@ impl Endpoint {
         Ok(stack)
     }
 
+    /// Serves a dashboard beside the API, and tells it what there is. The first one counts.
+    pub fn show(&self, dashboard: Dashboard) {
+        live::follow(&self.api, &dashboard);
+        self.api.dashboard.set(dashboard).ok();
+    }
+
     /// Asynchronous events that were accepted and have not ended.
     pub fn events_waiting(&self) -> usize {
         self.api.queue.len()
@@ -100,6 +108,7 @@ impl Endpoint {
     /// Accepts nothing more. Envs end with the host; events that wait for a retry are lost.
     pub async fn stop(self) {
         self.tasks.iter().for_each(JoinHandle::abort);
+        self.api.dashboard.get().into_iter().for_each(Dashboard::stop);
         self.server.stop().await;
         self.fronts.stop().await;
     }

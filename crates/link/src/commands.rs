@@ -11,6 +11,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::mpsc::TryRecvError;
 use std::time::Duration;
 
+/// Open connections that are told at once: the link's thread has little time.
+const OPEN: usize = 1_024;
+
 impl Worker {
     /// Does what was asked; false: stop.
     pub(crate) fn obey(&mut self) -> bool {
@@ -25,6 +28,7 @@ impl Worker {
                 }
                 Ok(Command::Release { env, after, ack }) => ack.send(self.release(env, after)),
                 Ok(Command::Stats { ack }) => ack.send(self.snapshot()),
+                Ok(Command::Open { ack }) => ack.send(self.ledger.newest(OPEN)),
                 Ok(Command::Stop { ack }) => {
                     self.stopping = Some(ack);
                     return false;

@@ -75,6 +75,33 @@ impl Conn {
         self.initial_sequence == sequence
     }
 
+    /// Its facts while it lives; its pauses, which may be many, are left out.
+    pub(crate) fn so_far(&self) -> Connection {
+        let Connection { conn, env, client, server, syn_ns, established_ns, acked_ns, .. } = self.facts;
+        let Connection { first_byte_ns, last_byte_ns, client_hello_ns, bytes_up, bytes_down, .. } =
+            self.facts;
+        let Connection { retransmits, closed_by, closed_ns, close_delivered_ns, .. } = self.facts;
+        Connection {
+            conn,
+            env,
+            client,
+            server,
+            syn_ns,
+            established_ns,
+            acked_ns,
+            first_byte_ns,
+            last_byte_ns,
+            client_hello_ns,
+            bytes_up,
+            bytes_down,
+            retransmits,
+            idle: Vec::new(),
+            closed_by,
+            closed_ns,
+            close_delivered_ns,
+        }
+    }
+
     /// One side has ended.
     pub(crate) fn is_closing(&self) -> bool {
         self.facts.closed_by.is_some()

@@ -9,7 +9,7 @@ use crate::poller::os;
 use crate::stats::{Lateness, Stats};
 use crate::worker::Worker;
 use danki_model::EnvId;
-use danki_record::Recorder;
+use danki_record::{Connection, Recorder};
 use hdrhistogram::Histogram;
 use rustix::event::{EventfdFlags, eventfd};
 use std::net::Ipv4Addr;
@@ -33,6 +33,7 @@ pub(crate) enum Command {
     Hold { env: EnvId, ack: Ack<()> },
     Release { env: EnvId, after: Duration, ack: Ack<usize> },
     Stats { ack: Ack<Snapshot> },
+    Open { ack: Ack<Vec<Connection>> },
     Stop { ack: Ack<Snapshot> },
 }
 
@@ -138,6 +139,12 @@ impl LinkHandle {
         let count = delivered.as_ref().copied().unwrap_or(0);
         self.confirm(delivered.map(drop));
         count
+    }
+
+    /// Connections that are open, the newest 1,024 of them, without their pauses: those that have ended are recorded. None if the link
+    /// does not answer.
+    pub fn open(&self) -> Vec<Connection> {
+        self.call(DEADLINE, |ack| Command::Open { ack }).unwrap_or_default()
     }
 
     /// Figures so far; the last known ones if the link has stopped.

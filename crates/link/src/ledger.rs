@@ -8,7 +8,7 @@
 use crate::connection::Conn;
 use crate::packet::{Direction, Flags, Segment};
 use danki_model::{ConnId, EnvId};
-use danki_record::Event;
+use danki_record::{Connection, Event};
 use std::collections::{BTreeMap, HashMap};
 use std::net::SocketAddr;
 
@@ -97,6 +97,11 @@ impl Ledger {
         while let Some(id) = self.open.keys().next().copied() {
             self.close(id, at_ns, out);
         }
+    }
+
+    /// The newest open connections, without their pauses.
+    pub fn newest(&self, most: usize) -> Vec<Connection> {
+        self.open.values().rev().take(most).map(Conn::so_far).collect()
     }
 
     /// Connections begun so far.

@@ -8,11 +8,12 @@ use crate::args::Up;
 use crate::exit::{Exit, Failure};
 use crate::session::{RunInto, Session};
 use crate::terminal;
+use danki_dashboard::Dashboard;
 use danki_host::HostConfig;
 use danki_lab::{Experiment, Setup, World};
 use danki_lambda_api::{Config, Endpoint};
 use danki_model::environment;
-use danki_record::Recorder;
+use danki_record::{Recorder, Recording};
 use danki_sys::clock;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
@@ -20,8 +21,12 @@ use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::watch;
 
-/// Facts about invocations are for run directories. Nobody reads them here: all but one are counted and dropped.
+/// Without a dashboard nobody reads what is recorded: all facts but one are counted and dropped.
 const UNREAD: usize = 1;
+/// Facts that may wait for the dashboard's thread, which only puts them away.
+const WAITING: usize = 32_768;
+/// For a dashboard, counters of busy envs are read this often: six times in a quota period of 20 ms.
+const SAMPLES: Duration = Duration::from_millis(3);
 
 /// Serves until a signal comes.
 pub fn up(args: &Up) -> Result<Exit, Failure> {
@@ -64,12 +69,17 @@ async fn serve(
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, args.port));
     let mut endpoint = Endpoint::start(address, config, host).map_err(unusable)?;
     greet(args, endpoint.address(), began_ns);
-    // Nothing is printed of what is recorded.
-    let (recorder, _unread) = Recorder::bounded(UNREAD);
+    let (recorder, recording) = Recorder::bounded(if args.no_ui { UNREAD } else { WAITING });
+    let (dashboard, _unread) = match args.no_ui {
+        true => (None, Some(recording)),
+        false => (Some(dashboard(args, recording)), None),
+    };
+    dashboard.clone().into_iter().for_each(|dashboard| endpoint.show(dashboard));
     let mut experiment = Experiment::account(Some(&args.region), args.time_scale, args.seed);
     stack.iter().for_each(|stack| stack.seed(&mut experiment));
     let world = World::start_with(&experiment, &setup, &recorder, None, |host| adjust(args, host)).await?;
     slot.send_replace(Some(Arc::clone(&world.host)));
+    dashboard.iter().for_each(|dashboard| dashboard.follow_connections(world.open_connections()));
     terminal::note(&format!("functions can run ({} ms)", since_ms(began_ns)));
     let fronts = Fronts::listen(args, &mut endpoint, &world, &dir)?;
     let deployed = async {
@@ -97,10 +107,19 @@ fn adjust(args: &Up, host: &mut HostConfig) {
     host.account_limit = args.account_limit;
     host.freezer = !args.no_freeze;
     // Counters at the ends of an invocation suffice where no waterfall is made.
-    host.cpu_sample_interval = Duration::ZERO;
+    host.cpu_sample_interval = if args.no_ui { Duration::ZERO } else { SAMPLES };
     if let Some(seconds) = args.pc_delay {
         host.pc_settle = Duration::from_secs_f64(seconds);
     }
+}
+
+fn dashboard(args: &Up, recording: Recording) -> Dashboard {
+    let setup = danki_dashboard::Setup {
+        version: env!("CARGO_PKG_VERSION").to_owned(),
+        region: args.region.clone(),
+        freezes: !args.no_freeze,
+    };
+    Dashboard::start(setup, recording)
 }
 
 /// The first line is for programs: the address is its last word.
@@ -115,6 +134,9 @@ fn greet(args: &Up, address: SocketAddr, began_ns: u64) {
         environment::SECRET_ACCESS_KEY,
         args.region,
     ));
+    if !args.no_ui {
+        terminal::note(&format!("dashboard http://{address}{}", danki_dashboard::PATH));
+    }
 }
 
 fn since_ms(began_ns: u64) -> u64 {
