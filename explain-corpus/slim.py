@@ -4,13 +4,13 @@ import json
 import sys
 from pathlib import Path
 
-KEPT = {"env", "invocation", "refused", "cpu", "dns", "connection", "flight", "request"}
+KEPT = {"env", "invocation", "refused", "segment", "cpu", "cpu_wait", "dns", "connection", "flight", "request"}
 
 
 def samples(series):
     """Counters that stand still say nothing: ends and the samples around each change stay."""
     all_of = series["samples"]
-    same = lambda a, b: a["usage_ns"] == b["usage_ns"] and a["throttled_ns"] == b["throttled_ns"]
+    same = lambda a, b: all(a[key] == b[key] for key in a if key != "at_ns")
     last = len(all_of) - 1
     keep = [
         s
@@ -26,7 +26,7 @@ with open(target / "events.jsonl", "w") as out:
     for line in open(run / "events.jsonl"):
         event = json.loads(line)
         if event["type"] in KEPT:
-            if event["type"] == "cpu":
+            if event["type"] in ("cpu", "cpu_wait"):
                 event = samples(event)
             out.write(json.dumps(event, separators=(",", ":")) + "\n")
 manifest = json.load(open(run / "manifest.json"))

@@ -31,6 +31,8 @@ pub struct EnvFacts {
     pub cpu: Vec<CpuSeries>,
     /// Waits for a CPU, by first sample; samples are in order of time.
     pub cpu_wait: Vec<CpuWaitSeries>,
+    /// How long calls to servers inside the env took, ms, as the function's X-Ray SDK told: the link does not see them.
+    pub local_calls_ms: Vec<f64>,
     /// Init phases that ended, on the caller's path or not.
     pub inits: Vec<Span>,
     /// The variant it belongs to, if that was recorded.
@@ -88,6 +90,10 @@ impl Facts {
                 Event::Flight(Flight { conn, span, .. }) => flights.entry(*conn).or_default().push(*span),
                 Event::Request(request) => requests.push(request.clone()),
                 Event::Env(event) => facts.add_env(event),
+                Event::Segment(segment) => {
+                    let took_ms = local_call_ms(&segment.document);
+                    facts.env(segment.env).local_calls_ms.extend(took_ms);
+                }
                 Event::Refused(refused) => facts.refused.push(refused.clone()),
                 // Logs, caveats and what newer producers record say nothing about where time went.
                 _ => {}
@@ -156,6 +162,15 @@ impl Facts {
             }
         }
     }
+}
+
+/// Length of a finished call to localhost, such as an extension's; none if the document tells of something else.
+fn local_call_ms(document: &serde_json::Value) -> Option<f64> {
+    let name = document["name"].as_str()?;
+    let local =
+        document["namespace"] == "remote" && (name.starts_with("localhost") || name.starts_with("127."));
+    let took_s = document["end_time"].as_f64()? - document["start_time"].as_f64()?;
+    (local && took_s >= 0.0).then_some(took_s * 1e3)
 }
 
 impl EnvFacts {

@@ -8,6 +8,7 @@ mod cold;
 mod cpu;
 mod dns;
 mod errors;
+mod extension;
 mod faults;
 mod idle;
 mod init;
@@ -87,6 +88,7 @@ const SEARCHES: &[Search] = &[
     dns::find,
     tls::find,
     secrets::find,
+    extension::find,
     timeouts::find,
     faults::find,
     service::find,

@@ -39,6 +39,8 @@ pub enum Cause {
     LazyFirstCall,
     /// A secret or parameter is fetched in each invocation.
     SecretPerInvocation,
+    /// Each call to an extension waits for whole quota periods.
+    ExtensionHitPeriods,
     /// Calls given up by the client before their answer, and made again.
     SdkTimeout,
     /// Endpoints answered with faults, and calls were made again.

@@ -145,6 +145,8 @@ pub struct HostKeys {
     pub idle_ttl_s: Option<f64>,
     /// Time between the end of the last init of provisioned concurrency and READY, in seconds.
     pub pc_ready_after_init_s: Option<f64>,
+    /// Invocations that may run at once in the account.
+    pub account_limit: Option<u32>,
     /// A CPU profile of every init and invocation of Node functions.
     pub profile: Option<bool>,
     /// How many of the machine's trusted roots functions load.

@@ -179,6 +179,8 @@ impl Resolver<'_> {
         let place = |key| self.source.find(&[Step::Key("host"), Step::Key(key)]);
         let event_first = keys.event_first.unwrap_or(0.0);
         in_range("event_first", event_first, &(0.0..=1.0)).map_err(|bad| bad.at(place("event_first")))?;
+        let limit = keys.account_limit.unwrap_or(1);
+        in_range("account_limit", limit, &(1..=100_000)).map_err(|bad| bad.at(place("account_limit")))?;
         let idle = keys.idle_ttl_s.unwrap_or(1.0);
         in_range("idle_ttl_s", idle, &(1.0..=86_400.0)).map_err(|bad| bad.at(place("idle_ttl_s")))?;
         let (key, settle) = ("pc_ready_after_init_s", keys.pc_ready_after_init_s.unwrap_or(1.0));
