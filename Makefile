@@ -66,6 +66,7 @@ bench: build functions secrets-layer
 	$(DANKI) bench secrets-danki
 	$(DANKI) bench secrets-inprocess-python
 	$(DANKI) bench secrets-inprocess-node
+	xtask/verify-advice
 
 # The peers run inside the benchmarks, interleaved with danki, so that both see the same machine. AWS's Runtime Interface Emulator is built
 # by Go into target/race (crates/cli/benches/race); where that cannot be, the race says so and goes on.
@@ -74,6 +75,7 @@ race: bench
 soak: build functions deny
 	$(DANKI) bench experiments/idle-cutoff-real.toml
 	cargo bench --locked --package danki-secrets --bench soak -- 3600
+	xtask/compare-live
 	xtask/install-fuzz
 	fuzz/run 600 all
 

@@ -7,7 +7,8 @@ use crate::{progress, terminal};
 use danki_lab::{Experiment, Results, Variant};
 use danki_model::MemoryMb;
 use danki_record::{Change, Finding, Summary};
-use danki_report::{Align, Table, number};
+use danki_report::{Align, Table, number_or_dash};
+use serde::Serialize;
 
 /// A finding's remedy as a variant.
 struct Trial {
@@ -44,8 +45,41 @@ pub fn verify(
     let into = RunInto { dir, force: options.force, keep_raw: false };
     let measured = session.run(&again, into, progress::watcher(&again.name))?;
     danki_runview::write_html(&measured.dir)?;
-    terminal::print(&table(&trials, &measured.summary));
+    let tried: Vec<Tried> = trials.iter().map(|trial| Tried::of(trial, &measured.summary)).collect();
+    let path = results.dir.join("advice.json");
+    let json = serde_json::to_string_pretty(&tried).expect("plain data with string keys");
+    std::fs::write(&path, json)
+        .map_err(|e| Failure::machine(format!("cannot write {}: {e}", path.display())))?;
+    terminal::print(&table(&tried));
     Ok(())
+}
+
+/// What a remedy was said to save, and what it saved: medians of Duration, ms. Absent: nothing ran.
+#[derive(Debug, Serialize)]
+struct Tried {
+    variant: String,
+    cause: String,
+    remedy: String,
+    before_ms: Option<f64>,
+    after_ms: Option<f64>,
+    predicted_ms: f64,
+    measured_ms: Option<f64>,
+}
+
+impl Tried {
+    fn of(trial: &Trial, summary: &Summary) -> Tried {
+        let p50 = |name: &str| summary.variants.iter().find(|v| v.name == name)?.duration_ms.p50;
+        let (before_ms, after_ms) = (p50(&trial.base), p50(&trial.variant.name));
+        Tried {
+            variant: trial.base.clone(),
+            cause: trial.cause.clone(),
+            remedy: trial.variant.name.clone(),
+            before_ms,
+            after_ms,
+            predicted_ms: trial.predicted_ms,
+            measured_ms: before_ms.zip(after_ms).map(|(before, after)| before - after),
+        }
+    }
 }
 
 fn trial(experiment: &Experiment, finding: &Finding) -> Option<Trial> {
@@ -66,23 +100,18 @@ fn trial(experiment: &Experiment, finding: &Finding) -> Option<Trial> {
     Some(Trial { base, variant, cause: finding.kind.clone(), predicted_ms: remedy.saves_ms? })
 }
 
-fn table(trials: &[Trial], summary: &Summary) -> String {
+fn table(tried: &[Tried]) -> String {
     let style = terminal::style();
-    let p50 = |name: &str| summary.variants.iter().find(|v| v.name == name).and_then(|v| v.duration_ms.p50);
     let mut table = Table::new(&[("variant", Align::Left), ("cause", Align::Left), ("remedy", Align::Left)]);
     ["before, ms", "after, ms", "predicted saving", "measured", "predicted / measured"]
         .iter()
         .for_each(|title| table.column(title, Align::Right));
-    for t in trials {
-        let mut cells = vec![t.base.clone(), t.cause.clone(), t.variant.name.clone()];
-        match (p50(&t.base), p50(&t.variant.name)) {
-            (Some(before), Some(after)) => {
-                let saved = before - after;
-                let ratio = if saved > 0.0 { number(t.predicted_ms / saved) } else { "–".to_owned() };
-                cells.extend([number(before), number(after), number(t.predicted_ms), number(saved), ratio]);
-            }
-            _ => cells.extend(vec!["–".to_owned(); 5]),
-        }
+    for t in tried {
+        let ratio = t.measured_ms.filter(|saved| *saved > 0.0).map(|saved| t.predicted_ms / saved);
+        let mut cells = vec![t.variant.clone(), t.cause.clone(), t.remedy.clone()];
+        cells.extend(
+            [t.before_ms, t.after_ms, Some(t.predicted_ms), t.measured_ms, ratio].map(number_or_dash),
+        );
         table.row(cells);
     }
     format!(
