@@ -26,7 +26,7 @@ test('open, filter, click an invocation, read its parts', async ({ page }) => {
   await expect(page.locator('.finding.problem h3').first()).toBeVisible();
 
   await page.getByLabel('Variant', { exact: true }).selectOption({ label: 'on' });
-  await expect(page.locator('[aria-live=polite]')).toHaveText('150 of 300');
+  await expect(page.locator('#invocations [aria-live=polite]')).toHaveText('150 of 300');
   await page.getByLabel('Kind', { exact: true }).selectOption({ label: 'failed' });
   const failed = await page.locator('#invocations tbody').first().locator('tr').count();
   expect(failed).toBe(1);
@@ -114,7 +114,7 @@ for (const scheme of ['light', 'dark'] as const) {
 test('ten thousand invocations are on the screen within a second', async ({ page }) => {
   const said = await open(page, 'report-10000.html');
   const painted = await page.evaluate(() => performance.getEntriesByName('first-contentful-paint')[0].startTime);
-  await expect(page.locator('[aria-live=polite]')).toHaveText('10000 of 10000');
+  await expect(page.locator('#invocations [aria-live=polite]')).toHaveText('10000 of 10000');
   const whole = await page.evaluate(() => performance.now());
   console.log(`first paint (verdict, findings, variants) after ${painted.toFixed(0)} ms, everything by ${whole.toFixed(0)} ms`);
   expect(painted).toBeLessThan(FIRST_PAINT_MS);

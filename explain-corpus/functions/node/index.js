@@ -66,7 +66,6 @@ exports.faults = async () => {
   throw new Error('no answer');
 };
 exports.throttled = () => burn(REMOVED ? 0 : 40);
-exports.busy = () => burn(20);
 exports.hold = () => sleep(200);
 exports.wait = () => sleep(10);
 exports.echo = async (event) => event;

@@ -25,10 +25,11 @@ pub(super) fn find(look: &Look<'_>) -> Vec<Finding> {
     }
     let cold = spilled.iter().filter(|i| i.start == Start::Cold).count();
     let text = format!(
-        "{} of {} ran outside of the {provisioned} provisioned envs, {cold} of them as an on-demand cold start: more requests \
+        "{} of {} ran outside of the {}, {cold} of them as an on-demand cold start: more requests \
          at once than provisioned, or they came before the provisioned envs were ready.",
         spilled.len(),
         count(look.n(), "invocation"),
+        count(provisioned, "provisioned env"),
     );
     let finding = look
         .finding(Cause::PcSpillover, text)
