@@ -69,7 +69,7 @@ function drawLive(live: Live): void {
     tile(errors ? 'bad' : '', String(errors), 'failed'),
     tile(throttles ? 'bad' : '', String(throttles), 'throttled (429)'));
   functions.replaceChildren(live.functions.length ? table('Functions', [['function', true], ['runtime', true], ['MB', false], ['state', true], ['environments', true], ['invocations', false],
-    ['failed', false], ['429', false], ['reserved', false], ['provisioned', false], ['spillover', false]], live.functions.map((f) => functionRow(live, f)))
+    ['failed', false], ['429', false], ['reserved', false], ['provisioned', false]], live.functions.map((f) => functionRow(live, f)))
     : h('p', {}, 'No function is deployed yet. Any AWS SDK, SAM template or the AWS CLI can deploy one: docs/up.md.'));
   drawEnvs(live);
 }
@@ -79,8 +79,7 @@ function functionRow(live: Live, f: LiveFunction): HTMLElement {
   live.envs.filter((env) => env.function === f.name).forEach((env) => states.set(stateOf(env), (states.get(stateOf(env)) ?? 0) + 1));
   const words = [...states].map(([state, n]) => h('span', { style: 'margin-right: 10px' }, dot(STATES[state]?.[0] ?? '--rest'), `${n} ${STATES[state]?.[1] ?? state}`));
   return h('tr', { 'data-function': f.name }, cell(true, f.name), cell(true, f.runtime), cell(false, String(f.memory_mb)), cell(true, f.state), cell(true, ...(words.length ? words : ['none'])),
-    ...[f.invocations, f.errors, f.throttles].map((n) => cell(false, String(n))), cell(false, f.reserved === null ? '–' : String(f.reserved)), cell(false, f.provisioned ? String(f.provisioned) : '–'),
-    cell(false, String(f.spillovers)));
+    ...[f.invocations, f.errors, f.throttles].map((n) => cell(false, String(n))), cell(false, f.reserved === null ? '–' : String(f.reserved)), cell(false, f.provisioned ? String(f.provisioned) : '–'));
 }
 
 function drawEnvs(live: Live): void {

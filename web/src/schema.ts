@@ -300,7 +300,6 @@ export interface LiveFunction {
   invocations: number;
   errors: number;
   throttles: number;
-  spillovers: number;
 }
 
 /** An execution environment. */

@@ -168,6 +168,17 @@ impl Shared {
     fn live(&self) -> Live {
         let (functions, envs) =
             self.account.get().map(|(live, _)| live(self.epoch_offset_ns)).unwrap_or_default();
+        let window = self.window();
+        let counted = |function: LiveFunction| {
+            let counts = window.counts(&function.name);
+            LiveFunction {
+                invocations: counts.invocations,
+                errors: counts.errors,
+                throttles: counts.throttles,
+                ..function
+            }
+        };
+        let functions = functions.into_iter().map(counted).collect();
         Live {
             danki: self.setup.version.clone(),
             region: self.setup.region.clone(),

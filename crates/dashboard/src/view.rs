@@ -42,8 +42,6 @@ pub struct LiveFunction {
     pub errors: u64,
     /// Invocations that were not taken.
     pub throttles: u64,
-    /// Invocations that found all provisioned envs taken.
-    pub spillovers: u64,
 }
 
 /// An execution environment.

@@ -15,6 +15,17 @@ const ROWS: usize = 500;
 const ENVS: usize = 2_000;
 const LIFE: usize = 50;
 
+/// Functions that are counted; who deploys more under new names sees zeros.
+const COUNTED: usize = 10_000;
+
+/// What happened to a function so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Counts {
+    pub invocations: u64,
+    pub errors: u64,
+    pub throttles: u64,
+}
+
 /// The newest facts.
 #[derive(Debug, Default)]
 pub(crate) struct Window {
@@ -24,6 +35,7 @@ pub(crate) struct Window {
     rows: VecDeque<LiveInvocation>,
     /// Invocations seen so far: the number of the newest row.
     seen: u64,
+    counts: BTreeMap<String, Counts>,
 }
 
 impl Window {
@@ -33,7 +45,13 @@ impl Window {
             // Nobody is shown logs and traces here; that an env sleeps is asked of the host.
             Event::Log(_) | Event::Trace(_) | Event::Segment(_) => return,
             Event::Env(event) => return self.live(event),
+            Event::Refused(ref refused) => self.count(&refused.variant, |counts| counts.throttles += 1),
             Event::Invocation(ref invocation) => {
+                let failed = u64::from(invocation.status != Status::Ok);
+                self.count(&invocation.variant, |counts| {
+                    counts.invocations += 1;
+                    counts.errors += failed;
+                });
                 self.rows.push_back(row(invocation, epoch_offset_ns));
                 self.seen += 1;
                 if self.rows.len() > ROWS {
@@ -48,6 +66,23 @@ impl Window {
             let Some(oldest) = self.facts.pop_front() else { break };
             self.weight -= weight(&oldest);
         }
+    }
+
+    fn count(&mut self, function: &str, add: impl FnOnce(&mut Counts)) {
+        if !self.counts.contains_key(function) {
+            if self.counts.len() >= COUNTED {
+                return;
+            }
+            self.counts.insert(function.to_owned(), Counts::default());
+        }
+        if let Some(counts) = self.counts.get_mut(function) {
+            add(counts);
+        }
+    }
+
+    /// What happened to a function so far.
+    pub fn counts(&self, function: &str) -> Counts {
+        self.counts.get(function).copied().unwrap_or_default()
     }
 
     fn live(&mut self, event: EnvEvent) {
@@ -191,6 +226,8 @@ mod tests {
         (0..1_000).for_each(|n| window.push(invocation(n), 0));
         let ids = |(rows, missed): (Vec<LiveInvocation>, u64)| (rows.len(), missed, rows.last().cloned());
         assert_eq!(window.seen(), 1_000);
+        assert_eq!(window.counts("f"), Counts { invocations: 1_000, errors: 0, throttles: 0 });
+        assert_eq!(window.counts("g"), Counts::default());
         let (n, missed, newest) = ids(window.rows_after(990, 100));
         assert_eq!((n, missed), (10, 0));
         assert_eq!(newest.expect("ten").id, RequestId::from_bits(999).0);

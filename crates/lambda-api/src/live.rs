@@ -4,7 +4,7 @@ use crate::api::Api;
 use crate::store::{Function, State};
 use danki_dashboard::{Dashboard, LiveEnv, LiveFunction};
 use danki_explain::Setting;
-use danki_host::{EnvView, Metrics};
+use danki_host::EnvView;
 use danki_model::{InitializationType, MemoryMb};
 use std::sync::{Arc, Weak};
 
@@ -19,15 +19,13 @@ pub fn follow(api: &Arc<Api>, dashboard: &Dashboard) {
 
 fn live(api: &Api, epoch_offset_ns: u64) -> (Vec<LiveFunction>, Vec<LiveEnv>) {
     let host = api.fleet.host_now();
-    let metrics = host.as_ref().map(|host| host.metrics()).unwrap_or_default();
     let mut envs = host.map(|host| host.envs()).unwrap_or_default();
     envs.sort_by_key(|view| view.env);
-    let functions = api.account().functions.values().map(|f| function(f, &metrics)).collect();
+    let functions = api.account().functions.values().map(function).collect();
     (functions, envs.into_iter().map(|view| env(view, epoch_offset_ns)).collect())
 }
 
-fn function(function: &Function, metrics: &Metrics) -> LiveFunction {
-    let figures = metrics.functions.get(&function.name).cloned().unwrap_or_default();
+fn function(function: &Function) -> LiveFunction {
     let latest = &function.latest;
     LiveFunction {
         name: function.name.clone(),
@@ -41,10 +39,8 @@ fn function(function: &Function, metrics: &Metrics) -> LiveFunction {
         .to_owned(),
         reserved: function.reserved,
         provisioned: function.provisioned.values().map(|p| p.requested).sum(),
-        invocations: figures.invocations,
-        errors: figures.errors,
-        throttles: figures.throttles,
-        spillovers: figures.provisioned_concurrency_spillover_invocations,
+        // What was counted is in the facts.
+        ..LiveFunction::default()
     }
 }
 
