@@ -62,9 +62,31 @@ pub struct Table {
     /// Sort key: attribute and type.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub range_key: Option<(String, KeyType)>,
+    /// Secondary indexes.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub indexes: Vec<Index>,
     /// Items in plain JSON: numbers become `N`, strings `S`, objects `M`, arrays `L`.
     #[serde(default)]
     pub items: Vec<serde_json::Value>,
+}
+
+/// A secondary index of a table.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Index {
+    /// Its name.
+    pub name: String,
+    /// A local one: its partition key is the table's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub local: bool,
+    /// Partition key: attribute and type.
+    pub hash_key: (String, KeyType),
+    /// Sort key: attribute and type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub range_key: Option<(String, KeyType)>,
+    /// Attributes that it has beside the keys; absent: all of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub include: Option<Vec<String>>,
 }
 
 /// Type of a key attribute.

@@ -3,7 +3,7 @@
 //! The engine's own HTTP server is not used: it would bring a second web stack and its own timing.
 
 use crate::Error;
-use crate::config::{KeyType, Table};
+use crate::config::{Index, KeyType, Table};
 use crate::kind::Trouble;
 use bytes::Bytes;
 use dynoxide::{Database, DynoxideError};
@@ -200,26 +200,53 @@ fn refused(message: &str) -> DynoxideError {
     }
 }
 
+type Key = (String, KeyType);
+
 fn create_table(table: &Table) -> Value {
-    let keys = [Some((&table.hash_key, "HASH")), table.range_key.as_ref().map(|key| (key, "RANGE"))];
-    let keys: Vec<_> = keys.into_iter().flatten().collect();
+    let of_indexes = table.indexes.iter().flat_map(|index| [Some(&index.hash_key), index.range_key.as_ref()]);
+    let keys = [Some(&table.hash_key), table.range_key.as_ref()].into_iter().chain(of_indexes).flatten();
+    // An attribute is defined once, however many keys it is part of; who gives it two types is told by the engine.
+    let mut defined: Vec<&Key> = Vec::new();
+    keys.for_each(|key| {
+        if !defined.contains(&key) {
+            defined.push(key);
+        }
+    });
     let kind = |kind: KeyType| match kind {
         KeyType::S => "S",
         KeyType::N => "N",
         KeyType::B => "B",
     };
-    let schema: Vec<Value> =
-        keys.iter().map(|((name, _), role)| json!({ "AttributeName": name, "KeyType": role })).collect();
-    let attributes: Vec<Value> = keys
-        .iter()
-        .map(|((name, t), _)| json!({ "AttributeName": name, "AttributeType": kind(*t) }))
-        .collect();
-    json!({
+    let attributes: Vec<Value> =
+        defined.iter().map(|(name, t)| json!({ "AttributeName": name, "AttributeType": kind(*t) })).collect();
+    let mut request = json!({
         "TableName": table.name,
-        "KeySchema": schema,
+        "KeySchema": schema(&table.hash_key, table.range_key.as_ref()),
         "AttributeDefinitions": attributes,
         "BillingMode": "PAY_PER_REQUEST",
-    })
+    });
+    for (section, local) in [("GlobalSecondaryIndexes", false), ("LocalSecondaryIndexes", true)] {
+        let indexes: Vec<Value> = table.indexes.iter().filter(|i| i.local == local).map(index).collect();
+        if !indexes.is_empty() {
+            request[section] = Value::Array(indexes);
+        }
+    }
+    request
+}
+
+fn index(index: &Index) -> Value {
+    let projection = match index.include.as_deref() {
+        None => json!({ "ProjectionType": "ALL" }),
+        Some([]) => json!({ "ProjectionType": "KEYS_ONLY" }),
+        Some(names) => json!({ "ProjectionType": "INCLUDE", "NonKeyAttributes": names }),
+    };
+    let schema = schema(&index.hash_key, index.range_key.as_ref());
+    json!({ "IndexName": index.name, "KeySchema": schema, "Projection": projection })
+}
+
+fn schema(hash: &Key, range: Option<&Key>) -> Vec<Value> {
+    let keys = [Some((hash, "HASH")), range.map(|key| (key, "RANGE"))].into_iter().flatten();
+    keys.map(|((name, _), role)| json!({ "AttributeName": name, "KeyType": role })).collect()
 }
 
 /// Plain JSON as an attribute value.
@@ -265,6 +292,33 @@ mod tests {
             "list": { "L": [{ "BOOL": true }, { "NULL": true }, { "N": "1.5" }] },
         }});
         assert_eq!((status, body), (200, expect));
+    }
+
+    #[test]
+    fn an_index_is_queried_and_has_what_it_projects() {
+        let tables: Vec<Table> = serde_json::from_value(json!([{
+            "name": "orders", "hash_key": ["id", "S"], "range_key": ["at", "N"],
+            "indexes": [
+                { "name": "by-customer", "hash_key": ["customer", "S"], "range_key": ["at", "N"], "include": ["sum"] },
+                { "name": "by-sum", "local": true, "hash_key": ["id", "S"], "range_key": ["sum", "N"], "include": [] },
+            ],
+            "items": [{ "id": "a", "at": 1, "customer": "c", "sum": 7, "note": "x" }],
+        }]))
+        .expect("tables");
+        let engine = Engine::create(&tables).expect("engine");
+        let query = |index: &str, key: &str, value: &str| {
+            let query = json!({
+                "TableName": "orders", "IndexName": index, "KeyConditionExpression": format!("{key} = :v"),
+                "ExpressionAttributeValues": { ":v": { "S": value } },
+            });
+            execute(&engine, "Query", &query)
+        };
+        let (status, found) = query("by-customer", "customer", "c");
+        assert_eq!((status, &found["Items"][0]["sum"]["N"]), (200, &json!("7")), "{found}");
+        assert!(found["Items"][0].get("note").is_none(), "{found}");
+        let (status, found) = query("by-sum", "id", "a");
+        assert_eq!((status, &found["Count"]), (200, &json!(1)), "{found}");
+        assert_eq!(query("by-nothing", "id", "a").0, 400);
     }
 
     #[test]

@@ -37,7 +37,7 @@ mod xray;
 
 pub use behaviour::{Endpoint, Fault, FaultKind, TlsSettings, TlsVersion};
 pub use ca::Ca;
-pub use config::{Config, DynamoDb, KeyType, Table};
+pub use config::{Config, DynamoDb, Index, KeyType, Table};
 pub use distribution::{Distribution, DistributionInvalid};
 pub use dns::DnsGuard;
 pub use error::Error;

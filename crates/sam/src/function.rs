@@ -41,6 +41,30 @@ pub struct Function {
     pub json_logs: bool,
     /// Function URL.
     pub url: Option<Url>,
+    /// Instead of what an image itself says.
+    pub image_config: ImageConfig,
+    /// `VpcConfig`: kept, and changes nothing.
+    pub vpc: Option<Vpc>,
+}
+
+/// `ImageConfig`: instead of an image's `ENTRYPOINT`, `CMD` and `WORKDIR`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ImageConfig {
+    /// `EntryPoint`
+    pub entry_point: Option<Vec<String>>,
+    /// `Command`
+    pub command: Option<Vec<String>>,
+    /// `WorkingDirectory`
+    pub working_directory: Option<String>,
+}
+
+/// `VpcConfig`
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Vpc {
+    /// `SubnetIds`
+    pub subnets: Vec<String>,
+    /// `SecurityGroupIds`
+    pub security_groups: Vec<String>,
 }
 
 /// An alias of the version that deploying publishes.
@@ -82,6 +106,15 @@ pub enum Code {
 pub(crate) fn function(id: &str, name: String, properties: Properties<'_>) -> Result<Function, Error> {
     let code = code(properties)?;
     let is_image = matches!(code, Code::Image(_));
+    let says_image = properties.text("PackageType")?.as_deref() == Some("Image");
+    if says_image != is_image {
+        let what = match says_image {
+            true => "PackageType is Image, but there is no ImageUri",
+            false => "ImageUri needs PackageType: Image",
+        };
+        let error = Error::at(properties.node.line, what);
+        return Err(error.hint("ImageUri is the path of what `docker save IMAGE -o FILE` wrote"));
+    }
     let runtime = match properties.text("Runtime")? {
         Some(text) => Some(text.parse::<Runtime>().map_err(|unknown| {
             let line = properties.key("Runtime").map_or(0, |node| node.line);
@@ -124,6 +157,8 @@ pub(crate) fn function(id: &str, name: String, properties: Properties<'_>) -> Re
         traced: traced(properties)?,
         json_logs,
         url: url(properties)?,
+        image_config: image_config(properties)?,
+        vpc: vpc(properties)?,
     })
 }
 
@@ -162,10 +197,34 @@ fn layers(properties: Properties<'_>) -> Result<Vec<String>, Error> {
     if nodes.len() > 5 {
         return Err(Error::at(nodes[5].line, format!("{} layers; at most 5 are allowed", nodes.len())));
     }
+    texts(nodes, "a layer")
+}
+
+fn texts(nodes: &[Node], what: &str) -> Result<Vec<String>, Error> {
     let text = |node: &Node| {
-        node.as_text().map(str::to_owned).ok_or_else(|| Error::at(node.line, "a layer is text"))
+        node.as_text().map(str::to_owned).ok_or_else(|| Error::at(node.line, format!("{what} is text")))
     };
     nodes.iter().map(text).collect()
+}
+
+fn image_config(properties: Properties<'_>) -> Result<ImageConfig, Error> {
+    let Some(config) = properties.under("ImageConfig")? else { return Ok(ImageConfig::default()) };
+    let list = |key: &str| {
+        config.key(key).map(|_| config.list(key).and_then(|nodes| texts(nodes, "an argument"))).transpose()
+    };
+    Ok(ImageConfig {
+        entry_point: list("EntryPoint")?,
+        command: list("Command")?,
+        working_directory: config.text("WorkingDirectory")?,
+    })
+}
+
+fn vpc(properties: Properties<'_>) -> Result<Option<Vpc>, Error> {
+    let Some(config) = properties.under("VpcConfig")? else { return Ok(None) };
+    Ok(Some(Vpc {
+        subnets: texts(config.list("SubnetIds")?, "a subnet's id")?,
+        security_groups: texts(config.list("SecurityGroupIds")?, "a security group's id")?,
+    }))
 }
 
 /// SAM's `AutoPublishAlias` with `ProvisionedConcurrencyConfig`.

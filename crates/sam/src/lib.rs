@@ -16,8 +16,8 @@ mod yaml;
 
 pub use error::Error;
 pub use events::{Front, Payload, Route};
-pub use function::{Alias, Code, Function, Url};
-pub use services::{Attribute, Layer, Parameter, Secret, Table};
+pub use function::{Alias, Code, Function, ImageConfig, Url, Vpc};
+pub use services::{Attribute, Index, Layer, Parameter, Projection, Secret, Table};
 pub use template::read;
 
 use std::collections::BTreeMap;

@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::read::Properties;
+use crate::yaml::Node;
 
 /// A layer version that the template publishes.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +26,34 @@ pub struct Table {
     pub hash: Attribute,
     /// Sort key.
     pub range: Option<Attribute>,
-    /// There are secondary indexes, which danki's experiment tables do not have.
-    pub has_indexes: bool,
+    /// Secondary indexes.
+    pub indexes: Vec<Index>,
+}
+
+/// A secondary index of a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Index {
+    /// `IndexName`
+    pub name: String,
+    /// One of `LocalSecondaryIndexes`: the table's partition key, another sort key.
+    pub local: bool,
+    /// Partition key.
+    pub hash: Attribute,
+    /// Sort key.
+    pub range: Option<Attribute>,
+    /// What it has beside the keys.
+    pub projection: Projection,
+}
+
+/// `Projection` of an index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Projection {
+    /// `ALL`
+    All,
+    /// `KEYS_ONLY`
+    KeysOnly,
+    /// `INCLUDE`, and these attributes.
+    Include(Vec<String>),
 }
 
 /// A key attribute.
@@ -85,12 +112,49 @@ pub(crate) fn simple_table(id: &str, name: String, properties: Properties<'_>) -
             Attribute { name: key.text("Name")?.unwrap_or_else(|| "id".to_owned()), kind }
         }
     };
-    Ok(Table { id: id.to_owned(), name, hash, range: None, has_indexes: false })
+    Ok(Table { id: id.to_owned(), name, hash, range: None, indexes: Vec::new() })
 }
 
 pub(crate) fn table(id: &str, name: String, properties: Properties<'_>) -> Result<Table, Error> {
+    let (hash, range) = keys(properties, properties)?;
+    let mut indexes = Vec::new();
+    for (section, local) in [("GlobalSecondaryIndexes", false), ("LocalSecondaryIndexes", true)] {
+        for node in properties.list(section)? {
+            let index = index(properties, Properties { node }, local);
+            indexes.push(index.map_err(|e| e.path(section))?);
+        }
+    }
+    Ok(Table { id: id.to_owned(), name, hash, range, indexes })
+}
+
+fn index(table: Properties<'_>, properties: Properties<'_>, local: bool) -> Result<Index, Error> {
+    let (hash, range) = keys(table, properties)?;
+    let name = properties.needed("IndexName")?;
+    let projection = match properties.under("Projection")? {
+        None => Projection::All,
+        Some(projection) => match projection.text("ProjectionType")?.as_deref() {
+            None | Some("ALL") => Projection::All,
+            Some("KEYS_ONLY") => Projection::KeysOnly,
+            Some("INCLUDE") => {
+                let text = |node: &Node| {
+                    node.as_text().map(str::to_owned).ok_or_else(|| Error::at(node.line, "an attribute's name is text"))
+                };
+                let names = projection.list("NonKeyAttributes")?.iter().map(text);
+                Projection::Include(names.collect::<Result<_, _>>()?)
+            }
+            Some(other) => {
+                let what = format!("ProjectionType is {other:?}; allowed: ALL, KEYS_ONLY, INCLUDE");
+                return Err(Error::at(projection.node.line, what));
+            }
+        },
+    };
+    Ok(Index { name, local, hash, range, projection })
+}
+
+/// The keys of a table or of one of its indexes; the table alone says their types.
+fn keys(table: Properties<'_>, of: Properties<'_>) -> Result<(Attribute, Option<Attribute>), Error> {
     let role = |wanted: &str| -> Result<Option<String>, Error> {
-        for node in properties.list("KeySchema")? {
+        for node in of.list("KeySchema")? {
             let key = Properties { node };
             if key.needed("KeyType")? == wanted {
                 return key.needed("AttributeName").map(Some);
@@ -98,13 +162,9 @@ pub(crate) fn table(id: &str, name: String, properties: Properties<'_>) -> Resul
         }
         Ok(None)
     };
-    let hash = role("HASH")?.ok_or_else(|| Error::at(properties.node.line, "KeySchema has no HASH key"))?;
-    let range = role("RANGE")?.map(|name| attribute(properties, name)).transpose()?;
-    let has_indexes = properties
-        .key("GlobalSecondaryIndexes")
-        .or_else(|| properties.key("LocalSecondaryIndexes"))
-        .is_some();
-    Ok(Table { id: id.to_owned(), name, hash: attribute(properties, hash)?, range, has_indexes })
+    let hash = role("HASH")?.ok_or_else(|| Error::at(of.node.line, "KeySchema has no HASH key"))?;
+    let range = role("RANGE")?.map(|name| attribute(table, name)).transpose()?;
+    Ok((attribute(table, hash)?, range))
 }
 
 fn attribute(properties: Properties<'_>, name: String) -> Result<Attribute, Error> {

@@ -115,7 +115,12 @@ fn add(
     let line = resource.properties.line;
     match resource.kind {
         "AWS::Serverless::Function" | "AWS::Lambda::Function" => {
-            template.functions.push(function::function(id, scope.physical_id(id, line)?, properties)?);
+            let function = function::function(id, scope.physical_id(id, line)?, properties)?;
+            if function.vpc.is_some() {
+                let what = "VpcConfig is kept; the network is the same with and without it".to_owned();
+                template.warnings.push(Warning { line, resource: id.to_owned(), what });
+            }
+            template.functions.push(function);
             if let Some(wanted) = properties.under("Events")? {
                 let (routes, warnings) = events::routes(id, wanted, apis)?;
                 template.routes.extend(routes);

@@ -1,6 +1,6 @@
 //! Templates as people write them.
 
-use danki_sam::{Alias, Code, Deployment, Front, Payload, Template, Url, read};
+use danki_sam::{Alias, Code, Deployment, Front, ImageConfig, Payload, Projection, Template, Url, read};
 
 fn with(parameters: &[(&str, &str)]) -> Deployment {
     let parameters = parameters.iter().map(|(k, v)| ((*k).to_owned(), (*v).to_owned())).collect();
@@ -191,9 +191,73 @@ Resources:
 #[test]
 fn json_is_a_template_too() {
     let template = ok(r#"{"Resources": {"F": {"Type": "AWS::Lambda::Function",
-        "Properties": {"PackageType": "Image", "Code": {"ImageUri": "image.tar"}, "MemorySize": 512}}}}"#);
-    assert_eq!(template.functions[0].code, Code::Image("image.tar".to_owned()));
-    assert_eq!(template.functions[0].runtime, None);
+        "Properties": {"PackageType": "Image", "Code": {"ImageUri": "image.tar"}, "MemorySize": 512,
+        "ImageConfig": {"Command": ["app.handler"], "WorkingDirectory": "/srv"}}}}}"#);
+    let function = &template.functions[0];
+    assert_eq!(function.code, Code::Image("image.tar".to_owned()));
+    assert_eq!(function.runtime, None);
+    let expect = ImageConfig {
+        entry_point: None,
+        command: Some(vec!["app.handler".to_owned()]),
+        working_directory: Some("/srv".to_owned()),
+    };
+    assert_eq!(function.image_config, expect);
+}
+
+#[test]
+fn a_vpc_is_kept_and_said_to_change_nothing() {
+    let template = ok("
+Resources:
+  F:
+    Type: AWS::Serverless::Function
+    Properties: { Handler: a.b, Runtime: python3.11, VpcConfig: { SubnetIds: [s-1, s-2], SecurityGroupIds: [g] } }
+");
+    let vpc = template.functions[0].vpc.as_ref().expect("kept");
+    assert_eq!((vpc.subnets.len(), vpc.security_groups.len()), (2, 1));
+    assert!(template.warnings[0].what.contains("VpcConfig is kept"), "{:?}", template.warnings);
+}
+
+#[test]
+fn indexes_have_keys_and_projections() {
+    let table = |index: &str| {
+        format!(
+            "Resources:
+  T:
+    Type: AWS::DynamoDB::Table
+    Properties:
+      AttributeDefinitions:
+        - {{ AttributeName: id, AttributeType: S }}
+        - {{ AttributeName: at, AttributeType: N }}
+      KeySchema: [{{ AttributeName: id, KeyType: HASH }}]
+      GlobalSecondaryIndexes:
+        - IndexName: by-at
+          KeySchema: [{{ AttributeName: at, KeyType: HASH }}, {{ AttributeName: id, KeyType: RANGE }}]
+          Projection: {{ ProjectionType: INCLUDE, NonKeyAttributes: [sum] }}
+      LocalSecondaryIndexes:
+        - {index}
+"
+        )
+    };
+    let template = ok(&table(
+        "{ IndexName: l, KeySchema: [{ AttributeName: id, KeyType: HASH }, { AttributeName: at, KeyType: RANGE }], Projection: { ProjectionType: KEYS_ONLY } }",
+    ));
+    let told: Vec<_> = template.tables[0]
+        .indexes
+        .iter()
+        .map(|i| (i.name.as_str(), i.local, i.hash.kind, i.range.as_ref().map(|r| r.name.as_str()), &i.projection))
+        .collect();
+    let include = Projection::Include(vec!["sum".to_owned()]);
+    assert_eq!(
+        told,
+        [("by-at", false, 'N', Some("id"), &include), ("l", true, 'S', Some("at"), &Projection::KeysOnly)]
+    );
+    for (index, expect) in [
+        ("{ IndexName: l }", "KeySchema has no HASH key"),
+        ("{ KeySchema: [{ AttributeName: x, KeyType: HASH }] }", "\"x\" is not among AttributeDefinitions"),
+    ] {
+        let error = read(&table(index), &Deployment::default()).expect_err(index).to_string();
+        assert!(error.contains(expect) && error.contains("LocalSecondaryIndexes"), "{error}");
+    }
 }
 
 #[test]
@@ -212,6 +276,8 @@ fn errors_say_where_and_what_is_allowed() {
         (function("      Events: { E: { Type: Api, Properties: { Path: orders, Method: get } } }"), "it begins with /"),
         ("Resources:\n  F: { Type: AWS::Serverless::Function, Properties: { Handler: a.b, Runtime: java21 } }".to_owned(), "java21"),
         ("Parameters:\n  P: { Type: String }\nResources: {}".to_owned(), "hint: give one: --parameter P=VALUE"),
+        (function("      PackageType: Image"), "there is no ImageUri"),
+        (function("      ImageUri: x.tar"), "ImageUri needs PackageType: Image"),
         ("Foo: 1".to_owned(), "there is no Resources section"),
     ] {
         let error = read(&text, &Deployment::default()).expect_err(&text).to_string();
