@@ -39,26 +39,26 @@ mod tests {
 
     #[test]
     fn only_pages_of_this_address_are_answered() {
-        let check = |given: &[(&'static str, &'static str)], fine: bool| {
+        let answered = |given: &[(&'static str, &'static str)], fine: bool| {
             let pairs = given.iter().map(|(n, v)| (HeaderName::from_static(n), HeaderValue::from_static(v)));
             let local = SocketAddr::from(([127, 0, 0, 1], 9001));
-            assert_eq!(super::check(&pairs.collect(), local).is_ok(), fine, "{given:?}");
+            assert_eq!(check(&pairs.collect(), local).is_ok(), fine, "{given:?}");
         };
-        check(&[("host", "127.0.0.1:9001")], true);
-        check(&[("host", "localhost:9001"), ("origin", "http://localhost:9001")], true);
-        check(&[("host", "[::1]:9001"), ("sec-fetch-site", "same-origin")], true);
-        check(&[("host", "127.0.0.1:9001"), ("sec-fetch-site", "none")], true);
-        check(&[], false);
-        check(&[("host", "127.0.0.1")], false);
-        check(&[("host", "127.0.0.1:9002")], false);
-        check(&[("host", "attacker.example:9001")], false);
-        check(&[("host", "127.0.0.1.attacker.example:9001")], false);
-        check(&[("host", "10.0.0.1:9001")], false);
-        check(&[("host", "127.0.0.1:9001"), ("origin", "https://attacker.example")], false);
-        check(&[("host", "127.0.0.1:9001"), ("origin", "null")], false);
-        check(&[("host", "127.0.0.1:9001"), ("origin", "http://localhost:9001")], false);
-        check(&[("host", "127.0.0.1:9001"), ("sec-fetch-site", "cross-site")], false);
-        check(&[("host", "127.0.0.1:9001"), ("sec-fetch-site", "same-site")], false);
+        answered(&[("host", "127.0.0.1:9001")], true);
+        answered(&[("host", "localhost:9001"), ("origin", "http://localhost:9001")], true);
+        answered(&[("host", "[::1]:9001"), ("sec-fetch-site", "same-origin")], true);
+        answered(&[("host", "127.0.0.1:9001"), ("sec-fetch-site", "none")], true);
+        answered(&[], false);
+        answered(&[("host", "127.0.0.1")], false);
+        answered(&[("host", "127.0.0.1:9002")], false);
+        answered(&[("host", "attacker.example:9001")], false);
+        answered(&[("host", "127.0.0.1.attacker.example:9001")], false);
+        answered(&[("host", "10.0.0.1:9001")], false);
+        answered(&[("host", "127.0.0.1:9001"), ("origin", "https://attacker.example")], false);
+        answered(&[("host", "127.0.0.1:9001"), ("origin", "null")], false);
+        answered(&[("host", "127.0.0.1:9001"), ("origin", "http://localhost:9001")], false);
+        answered(&[("host", "127.0.0.1:9001"), ("sec-fetch-site", "cross-site")], false);
+        answered(&[("host", "127.0.0.1:9001"), ("sec-fetch-site", "same-site")], false);
     }
 
     #[test]
