@@ -107,6 +107,21 @@ class Invoke(Case):
         self.assertGreater(count("warm"), 1)
         self.refused("InvalidParameterValueException", lambda: count("lukewarm"), "lukewarm")
 
+    def test_forced_from_the_command_line(self):
+        def invoke(*options, stdin='{"op": "env", "names": []}'):
+            return subprocess.run([DANKI, "invoke", "f", "--port", str(self.danki.port), "--event", "-", *options],
+                                  input=stdin, capture_output=True, text=True, timeout=60)
+        cold = invoke("--force", "cold")
+        self.assertEqual((cold.returncode, json.loads(cold.stdout)["count"]), (0, 1), cold.stderr)
+        self.assertIn("REPORT RequestId: ", cold.stderr)
+        self.assertIn("Init Duration", cold.stderr)
+        self.assertGreater(json.loads(invoke("--force", "gap=1s").stdout)["count"], 1)
+        failed = invoke(stdin='{"op": "fail"}')
+        self.assertEqual((failed.returncode, json.loads(failed.stdout)["errorMessage"]), (4, "boom"))
+        refused = invoke("--force", "lukewarm")
+        self.assertEqual(refused.returncode, 2)
+        self.assertIn("lukewarm", refused.stderr)
+
     def test_a_hundred_at_once(self):
         with concurrent.futures.ThreadPoolExecutor(20) as pool:
             answers = list(pool.map(lambda n: self.invoke("f", {"n": n})["Payload"]["n"], range(100)))

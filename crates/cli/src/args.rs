@@ -28,6 +28,8 @@ pub enum Command {
     Run(Run),
     /// Serve Lambda's API: any AWS SDK deploys and invokes functions here. Ends with Ctrl-C.
     Up(Up),
+    /// Invoke a function of `danki up`: response to stdout, the end of its log to stderr.
+    Invoke(Invoke),
     /// Print what a function of `danki up` wrote.
     Logs(Logs),
     #[command(flatten)]
@@ -244,6 +246,21 @@ pub struct Up {
 }
 
 #[derive(Debug, clap::Args)]
+pub struct Invoke {
+    /// The function's name, with a version or an alias if that is meant: `name:live`.
+    pub function: String,
+    /// JSON payload: a file, or - for stdin [default: {}].
+    #[arg(long, value_name = "FILE")]
+    pub event: Option<PathBuf>,
+    /// The state in which it finds its environment: cold, warm, expired (idle for too long), or gap=65s (idle for so long).
+    #[arg(long, value_name = "STATE", value_parser = forced)]
+    pub force: Option<String>,
+    /// Port of `danki up`.
+    #[arg(long, default_value_t = 9001, value_name = "PORT")]
+    pub port: u16,
+}
+
+#[derive(Debug, clap::Args)]
 pub struct Logs {
     /// The function's name.
     pub function: String,
@@ -315,6 +332,15 @@ fn time_scale(text: &str) -> Result<f64, String> {
 pub enum PublishedTable {
     T1,
     T2,
+}
+
+/// One word: which words there are, `danki up` knows.
+fn forced(text: &str) -> Result<String, String> {
+    let legal = |c: char| c.is_ascii_alphanumeric() || "=.".contains(c);
+    match !text.is_empty() && text.chars().all(legal) {
+        true => Ok(text.to_owned()),
+        false => Err("allowed: cold, warm, expired, gap=SECONDSs".to_owned()),
+    }
 }
 
 fn name_value(text: &str) -> Result<(String, String), String> {

@@ -25,6 +25,7 @@ fn main() -> ExitCode {
         Command::Bench(bench) => commands::bench(&bench),
         Command::Run(run) => commands::run(&run),
         Command::Up(up) => commands::up(&up),
+        Command::Invoke(invoke) => commands::invoke(&invoke),
         Command::Logs(logs) => commands::logs(&logs),
         Command::Runs(about) => commands::about_runs(&about),
         Command::Doctor(doctor) => commands::doctor(&doctor),

@@ -1,11 +1,10 @@
 //! `danki logs`: what a function of a running `danki up` wrote.
 
+use super::endpoint;
 use crate::args::Logs;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
 use serde_json::Value;
-use std::io::{Read, Write};
-use std::net::{Ipv4Addr, TcpStream};
 use std::time::Duration;
 
 /// `danki up` answers a waiting request after 20 s at the latest.
@@ -28,33 +27,10 @@ pub fn logs(args: &Logs) -> Result<Exit, Failure> {
     }
 }
 
-/// One request, one connection: HTTP that a dozen lines can speak.
 fn ask(args: &Logs, after: u64) -> Result<String, Failure> {
-    let address = (Ipv4Addr::LOCALHOST, args.port);
-    let gone = |e: std::io::Error| {
-        Failure::machine(format!("no danki at 127.0.0.1:{}: {e}", args.port))
-            .hint("start `danki up`, or name its --port")
-    };
-    let mut stream = TcpStream::connect(address).map_err(gone)?;
-    stream.set_read_timeout(Some(PATIENCE)).map_err(gone)?;
-    let legal = |c: char| c.is_ascii_alphanumeric() || "-_:$".contains(c);
-    if args.function.is_empty() || !args.function.chars().all(legal) {
-        return Err(Failure::usage(format!("{:?} is not a function's name", args.function)));
-    }
+    let name = endpoint::checked_name(&args.function)?;
     let wait = if args.follow { "&wait=1" } else { "" };
-    let head = format!(
-        "GET /_danki/logs/{}?after={after}{wait} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\n\r\n",
-        args.function
-    );
-    stream.write_all(head.as_bytes()).map_err(gone)?;
-    let mut answer = Vec::new();
-    stream.read_to_end(&mut answer).map_err(gone)?;
-    let text = String::from_utf8_lossy(&answer);
-    let (head, body) = text.split_once("\r\n\r\n").unwrap_or((&text, ""));
-    if head.starts_with("HTTP/1.1 200") {
-        return Ok(body.to_owned());
-    }
-    let said: Value = serde_json::from_str(body).unwrap_or_default();
-    let message = said["Message"].as_str().or(said["message"].as_str());
-    Err(Failure::usage(message.unwrap_or("danki up did not answer").to_owned()))
+    let request = format!("GET /_danki/logs/{name}?after={after}{wait}");
+    let answer = endpoint::ask(args.port, &request, "", &[], PATIENCE)?;
+    Ok(String::from_utf8_lossy(&answer.body).into_owned())
 }

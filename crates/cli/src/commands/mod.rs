@@ -7,7 +7,9 @@ mod check;
 mod compare;
 mod db_proxy;
 mod doctor;
+mod endpoint;
 mod import;
+mod invoke;
 mod layer;
 mod logs;
 mod report;
@@ -24,6 +26,7 @@ pub use bench::bench;
 pub use calibrate::calibrate;
 pub use db_proxy::db_proxy;
 pub use doctor::{clean, doctor};
+pub use invoke::invoke;
 pub use layer::build as build_layer;
 pub use logs::logs;
 pub use run::run;
@@ -66,11 +69,7 @@ fn choice(
     memory_mb: &[u32],
     count: u32,
 ) -> Result<FunctionChoice, Failure> {
-    let event = match options.event.as_deref() {
-        None => None,
-        Some(path) if path == Path::new("-") => Some(event_from_stdin()?),
-        Some(path) => Some(Payload::read(path)?),
-    };
+    let event = payload(options.event.as_deref())?;
     Ok(FunctionChoice {
         dir: dir.to_path_buf(),
         memory_mb: memory_mb.to_vec(),
@@ -80,6 +79,15 @@ fn choice(
         environment: options.env.iter().cloned().collect(),
         event,
         count,
+    })
+}
+
+/// An event in a file, or in stdin if that is `-`.
+fn payload(path: Option<&Path>) -> Result<Option<Payload>, Failure> {
+    Ok(match path {
+        None => None,
+        Some(path) if path == Path::new("-") => Some(event_from_stdin()?),
+        Some(path) => Some(Payload::read(path)?),
     })
 }
 
