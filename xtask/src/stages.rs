@@ -77,7 +77,6 @@ const STAGES: &[Stage] = &[
     stage("conformance-db-proxy", 10, Count::Closing, &["conformance/db-proxy/run"]),
     // After `test`, which leaves the reports that a browser opens.
     stage("web", 5, Count::Closing, &["web/check"]),
-    stage("compare", 3, Count::Closing, &["xtask/compare-live", "--short"]),
     stage("corpus", 5, Count::Closing, &["explain-corpus/live"]),
     quick("keepalive-node", &[DANKI, "bench", "experiments/keepalive-node.toml", "--quick"]),
     quick("client-reuse-python", &[DANKI, "bench", "experiments/client-reuse-python.toml", "--quick"]),
