@@ -23,7 +23,7 @@ def text(line, query):
 
 
 def secrets_manager():
-    assert "Secrets Manager can't find the specified secret." in aws("secretsmanager get-secret-value --secret-id cli", 254)
+    assert "Secrets Manager can't find the specified secret." in aws("secretsmanager get-secret-value --secret-id cli", 255)
     created = json.loads(aws("secretsmanager create-secret --name cli --secret-string one --tags Key=k,Value=v"))
     assert text("secretsmanager get-secret-value --secret-id cli", "SecretString") == "one"
     aws("secretsmanager put-secret-value --secret-id cli --secret-string two")
@@ -39,14 +39,14 @@ def secrets_manager():
     assert text("secretsmanager list-secrets --filters Key=tag-key,Values=l", "SecretList[].Name") == "cli"
     assert text("secretsmanager batch-get-secret-value --secret-id-list cli none", "Errors[].ErrorCode") == "ResourceNotFoundException"
     assert len(text("secretsmanager get-random-password --password-length 40 --exclude-punctuation", "RandomPassword")) == 40
-    assert "No Lambda rotation function ARN" in aws("secretsmanager rotate-secret --secret-id cli", 254)
+    assert "No Lambda rotation function ARN" in aws("secretsmanager rotate-secret --secret-id cli", 255)
     aws("secretsmanager delete-secret --secret-id cli")
     aws("secretsmanager restore-secret --secret-id cli")
     aws("secretsmanager delete-secret --secret-id cli --force-delete-without-recovery")
 
 
 def parameter_store():
-    assert "(ParameterNotFound)" in aws("ssm get-parameter --name /cli", 254)
+    assert "(ParameterNotFound)" in aws("ssm get-parameter --name /cli", 255)
     assert text("ssm put-parameter --name /cli/a --value v --type SecureString --tags Key=k,Value=v", "Version") == "1"
     assert text("ssm get-parameter --name /cli/a --with-decryption", "Parameter.Value") == "v"
     aws("ssm put-parameter --name /cli/a --value w --overwrite")
