@@ -33,6 +33,8 @@ pub struct Call {
     pub status: u16,
     /// The fault that was injected, if any.
     pub fault: Option<String>,
+    /// Which attempt of the same call it is, from 1, if the client said so.
+    pub attempt: Option<u32>,
     /// Its connection.
     pub conn: ConnId,
     /// The env's address and port.
@@ -108,6 +110,7 @@ fn call(i: &Invocation, env: &EnvFacts, c: &ConnFacts, at: usize) -> Call {
         operation: r.operation.clone(),
         status: r.status,
         fault: r.fault.clone(),
+        attempt: r.attempt,
         conn: c.connection.conn,
         client: r.client,
         span: span(from_ns, delivered_ns),

@@ -368,6 +368,9 @@ pub struct Request {
     pub status: u16,
     /// The fault that was injected, if any.
     pub fault: Option<String>,
+    /// Which attempt of the same call it is, from 1, as AWS's SDKs say in `amz-sdk-request`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub attempt: Option<u32>,
 }
 
 /// The tracing header of one invocation.

@@ -17,6 +17,7 @@ use hyper::{Method, Response, StatusCode};
 use std::time::Duration;
 
 const AMZ_TARGET: HeaderName = HeaderName::from_static("x-amz-target");
+const SDK_REQUEST: HeaderName = HeaderName::from_static("amz-sdk-request");
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-amzn-requestid");
 const CRC32: HeaderName = HeaderName::from_static("x-amz-crc32");
 
@@ -186,6 +187,12 @@ impl Endpoint {
     }
 }
 
+/// `amz-sdk-request: attempt=2; max=3`, which SDKs since 2020 send with each request.
+fn attempt(call: &Call) -> Option<u32> {
+    let text = call.head.headers.get(SDK_REQUEST)?.to_str().ok()?;
+    text.split(';').find_map(|part| part.trim().strip_prefix("attempt=")?.parse().ok())
+}
+
 /// What DynamoDB answers to a GET (seen in aws-sdk-js issue 862).
 fn healthy(call: &Call) -> Reply {
     let host = call.head.headers.get(HOST).and_then(|host| host.to_str().ok()).unwrap_or_default();
@@ -218,6 +225,7 @@ impl Pending {
             service_time: Span { from_ns: call.received_ns, to_ns: call.received_ns },
             status: CLIENT_GONE,
             fault: drawn.fault.map(|(kind, _)| kind.as_str()).or(over_rate).map(str::to_owned),
+            attempt: attempt(call),
         };
         Pending { request, recorder: endpoint.recorder.clone() }
     }

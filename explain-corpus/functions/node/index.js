@@ -26,6 +26,7 @@ function get(agent, extra = {}) {
       'x-amz-date': '20260101T000000Z',
       authorization: 'AWS4-HMAC-SHA256 Credential=AKID/20260101/us-east-1/dynamodb/aws4_request, SignedHeaders=host, Signature=00',
     };
+    if (extra.attempt) headers['amz-sdk-request'] = `attempt=${extra.attempt}; max=3`;
     const request = https.request({ host: HOST, method: 'POST', path: '/', headers, agent, ...extra }, (response) => {
       response.resume();
       response.on('end', () => done(response.statusCode));
@@ -61,6 +62,12 @@ exports.dns_per_call = async () => {
   return get(KEPT);
 };
 exports.sdk_timeout = () => again(() => get(KEPT, { timeout: REMOVED ? 2000 : 60 }), () => get(KEPT, { timeout: 2000 }));
+// As AWS's SDKs do: each attempt says which one it is, and its patience counts from its begin, connecting included.
+const attempt = (number, ms) => {
+  const timer = AbortSignal.timeout(ms);
+  return get(KEPT, { signal: timer, attempt: number });
+};
+exports.sdk_timeout_connecting = () => again(() => attempt(1, REMOVED ? 2000 : 60), () => attempt(2, 2000));
 exports.faults = async () => {
   for (let n = 0; n < 4; n++) if ((await get(KEPT)) === 200) return;
   throw new Error('no answer');

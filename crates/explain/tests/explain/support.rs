@@ -107,6 +107,7 @@ pub fn request(port: u16, ordinal: u32, from: u64, to: u64, tls: Option<Span>) -
         service_time: us(from + 10, to),
         status: 200,
         fault: None,
+        attempt: None,
     })
 }
 

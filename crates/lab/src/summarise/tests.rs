@@ -78,6 +78,7 @@ fn request(ordinal: u32, at_ms: u64) -> Event {
         service_time: span(at_ms, at_ms + 3),
         status: 200,
         fault: None,
+        attempt: None,
     })
 }
 
