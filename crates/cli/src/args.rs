@@ -6,7 +6,9 @@ pub use runs::{Check, Compare, Import, Report, RunsCommand, Tune};
 
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
+use danki_host::{Forced, IDLE_GAP_MAX};
 use std::path::PathBuf;
+use std::time::Duration;
 
 /// AWS Lambda functions on this machine, with Lambda's timing, and where every millisecond went.
 #[derive(Debug, Parser)]
@@ -131,12 +133,38 @@ pub struct Run {
     /// Memory size in MB, 128 to 10240.
     #[arg(long, default_value_t = 128, value_name = "MB")]
     pub memory: u32,
+    #[command(flatten)]
+    pub state: State,
     /// Keep the run directory here.
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Run even if the machine is too small.
     #[arg(long)]
     pub force: bool,
+}
+
+/// In which state the invocation finds its environment. Header `X-Danki-Force` says the same to `danki up`.
+#[derive(Debug, Default, clap::Args)]
+#[group(multiple = false)]
+#[command(next_help_heading = "State of the environment")]
+pub struct State {
+    /// A new one, which is what there is anyway.
+    #[arg(long)]
+    pub cold: bool,
+    /// One that was initialised before the invocation begins, and frozen.
+    #[arg(long)]
+    pub warm: bool,
+    /// The same, idle for this long: 500ms, 65s, 2m; at most an hour.
+    #[arg(long, value_name = "GAP", value_parser = gap)]
+    pub idle: Option<Duration>,
+}
+
+impl State {
+    /// As the host takes it.
+    pub fn forced(&self) -> Option<Forced> {
+        let flag = |given: bool, forced| given.then_some(forced);
+        flag(self.cold, Forced::Cold).or(flag(self.warm, Forced::Warm)).or(self.idle.map(Forced::IdleGap))
+    }
 }
 
 /// What is said of a function that has no experiment file.
@@ -318,6 +346,12 @@ pub struct Validate {
     pub run: RunOptions,
 }
 
+fn gap(text: &str) -> Result<Duration, String> {
+    let gap = danki_load::seconds(text).and_then(|s| Duration::try_from_secs_f64(s).ok());
+    let allowed = || "expected a time such as 500ms, 65s or 2m, at most 1 h".to_owned();
+    gap.filter(|gap| *gap <= IDLE_GAP_MAX).ok_or_else(allowed)
+}
+
 fn seconds(text: &str) -> Result<f64, String> {
     let fits = |s: &f64| (0.0..=3_600.0).contains(s);
     text.parse().ok().filter(fits).ok_or_else(|| "expected seconds, 0 to 3600".to_owned())
@@ -375,6 +409,11 @@ mod tests {
         check("danki up --port 0 --state /tmp/s --verify-signatures --pc-delay 0.5 --time-scale 10", true);
         check("danki up --no-ui", true);
         check("danki logs -f f --port 9002", true);
+        check("danki run f --idle 65s", true);
+        check("danki run f --warm", true);
+        check("danki run f --cold --warm", false);
+        check("danki run f --idle 65", false);
+        check("danki run f --idle 61m", false);
         check("danki up --time-scale 11", false);
         check("danki up --pc-delay -1", false);
         check("danki trace runs/x 1-5759e988 --json", true);

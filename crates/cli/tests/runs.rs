@@ -59,6 +59,20 @@ fn one_invocation_answers_on_stdout_and_logs_on_stderr() {
 }
 
 #[test]
+fn an_invocation_finds_the_state_that_was_asked_for() {
+    if !can_run("a forced state") {
+        return;
+    }
+    // The init of an env that was warm before the invocation is not on its REPORT line.
+    for (state, cold) in [(&["--cold"][..], true), (&["--warm"], false), (&["--idle", "300ms"], false)] {
+        let output = run("hello-python", "", state);
+        let stderr = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(0), "{stderr}");
+        assert_eq!(stderr.contains("Init Duration: "), cold, "{state:?}: {stderr}");
+    }
+}
+
+#[test]
 fn a_machine_without_the_interpreter_says_so() {
     if !can_run("a missing interpreter") {
         return;

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "test code, but clippy knows only test functions")]
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
-use danki_testkit::{eventually, repository};
+use danki_testkit::{bash_image, eventually, repository};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::{Value, json};
 use std::fs;
@@ -20,6 +20,11 @@ struct Up {
 
 impl Up {
     fn start(dir: &Path) -> Option<Up> {
+        Up::serve(&repository().join("functions/shop-sam"), dir, "output   Orders")
+    }
+
+    /// Outputs are said last: `last` is one.
+    fn serve(template: &Path, dir: &Path, last: &str) -> Option<Up> {
         let doctor = Command::new(env!("CARGO_BIN_EXE_danki")).arg("doctor").output().unwrap();
         if doctor.status.code() != Some(0) {
             println!("skipped: danki up: {}", String::from_utf8_lossy(&doctor.stdout).replace('\n', "; "));
@@ -29,7 +34,7 @@ impl Up {
         let file = fs::File::create(&told).unwrap();
         let danki = Command::new(env!("CARGO_BIN_EXE_danki"))
             .arg("up")
-            .arg(repository().join("functions/shop-sam"))
+            .arg(template)
             .args(["--port", "0", "--http-port", "0", "--https-port", "0", "--state"])
             .arg(dir.join("state"))
             .stdout(Stdio::null())
@@ -37,12 +42,7 @@ impl Up {
             .spawn()
             .unwrap();
         let up = Up { danki, told };
-        // Outputs are said last.
-        assert!(
-            eventually(Duration::from_secs(60), || up.told().contains("output   Orders")),
-            "{}",
-            up.told()
-        );
+        assert!(eventually(Duration::from_secs(60), || up.told().contains(last)), "{}", up.told());
         Some(up)
     }
 
@@ -124,6 +124,37 @@ fn a_template_is_served_as_its_fronts_would() {
     assert!(body.contains("one\n") && body.contains("two\n"), "{body}");
     up.stop();
 }
+
+/// `PackageType: Image` from a file, and a table with an index.
+#[test]
+fn an_image_is_deployed_from_a_template() {
+    let dir = tempfile::tempdir().unwrap();
+    let script = fs::read_to_string(repository().join("functions/hello-provided/bootstrap")).unwrap();
+    // In the image there is nothing but bash.
+    let script = script.replace("$(printf %s \"$3\" | wc -c)", "${#3}");
+    bash_image(&dir.path().join("image.tar"), &script).unwrap();
+    let template = dir.path().join("template.yaml");
+    fs::write(&template, IMAGE).unwrap();
+    let Some(up) = Up::serve(&template, dir.path(), "output   Done") else { return };
+    let http = up.said("http://127.0.0.1:");
+    let (status, head, body) = get(&format!("{http}/hello"), "");
+    assert_eq!((status, body.as_str()), (200, "hello"), "{head}\n{}", up.told());
+    up.stop();
+}
+
+const IMAGE: &str = "
+Transform: AWS::Serverless-2016-10-31
+Resources:
+  Hello:
+    Type: AWS::Serverless::Function
+    Properties:
+      PackageType: Image
+      ImageUri: image.tar
+      ImageConfig: { Command: [anything] }
+      Events: { Get: { Type: HttpApi, Properties: { Path: /hello, Method: get } } }
+Outputs:
+  Done: { Value: yes }
+";
 
 /// Python's ssl checks name and chain as any client does, once it is told of the CA.
 #[test]

@@ -6,6 +6,7 @@ use crate::invoke::Outcome;
 use bytes::Bytes;
 use danki_model::RequestId;
 use danki_model::concurrency;
+use serde::Serialize;
 use std::time::Duration;
 use tokio::sync::oneshot;
 
@@ -44,7 +45,8 @@ pub struct Caller {
 }
 
 /// The state in which an invocation shall find its env. The rules of concurrency hold all the same.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Forced {
     /// A new env, although one is idle.
     Cold,

@@ -1,6 +1,7 @@
 //! A function made ready to run: its specification checked and its interpreter and certificate bundles found.
 
 use crate::files;
+use crate::image::{self, Ready};
 use crate::interpreter::{self, Interpreter};
 use crate::{Error, HostConfig, ThawOrder};
 use danki_model::{FunctionSpec, Runtime};
@@ -26,6 +27,8 @@ pub struct Deployed {
     pub bundled_roots: Vec<PathBuf>,
     /// What its thawed runtimes see first, if it differs from the host's.
     pub thaw_order: Option<ThawOrder>,
+    /// The image that it comes from.
+    pub image: Option<Ready>,
 }
 
 /// What a function is deployed as.
@@ -40,18 +43,38 @@ pub struct Deployment {
 }
 
 impl Deployed {
-    /// Checks and finds. Errors name the function, the value and what would be right.
-    pub fn new(spec: FunctionSpec, as_: Deployment, config: &HostConfig) -> Result<Deployed, Error> {
+    /// Checks and finds; images are unpacked below `images`. Errors name the function, the value and what would be right.
+    pub fn new(
+        spec: FunctionSpec,
+        as_: Deployment,
+        config: &HostConfig,
+        images: &Path,
+    ) -> Result<Deployed, Error> {
         if let Some(problem) = spec.validate().into_iter().next() {
             return Err(bad(&spec, problem.to_string()));
         }
         let spec = absolute(spec)?;
-        check_handler(&spec)?;
+        let image = spec.image.as_ref().map(|image| image::ready(image, images)).transpose();
+        let image = image.map_err(|problem| bad(&spec, problem))?;
+        if image.is_none() {
+            check_handler(&spec)?;
+        }
         let quota_us = config.cpu_model.quota_us(spec.memory).map_err(|e| bad(&spec, e.to_string()))?;
         let interpreter = interpreter::find(spec.runtime, &config.search_path)?;
-        let bundled_roots = roots(&spec, interpreter.as_ref());
+        let bundled_roots = match &image {
+            Some(image) => image.bundles.clone(),
+            None => roots(&spec, interpreter.as_ref()),
+        };
         let Deployment { variant, version, thaw_order } = as_;
-        Ok(Deployed { spec, variant, version, interpreter, quota_us, bundled_roots, thaw_order })
+        Ok(Deployed { spec, variant, version, interpreter, quota_us, bundled_roots, thaw_order, image })
+    }
+
+    /// Directories whose `extensions` are started.
+    pub(crate) fn extension_dirs(&self) -> &[PathBuf] {
+        match &self.image {
+            Some(image) => image.opt.as_slice(),
+            None => &self.spec.layers,
+        }
     }
 
     /// The function's ARN, without a version.
@@ -66,6 +89,13 @@ fn absolute(mut spec: FunctionSpec) -> Result<FunctionSpec, Error> {
     let layers: Result<Vec<PathBuf>, Error> =
         spec.layers.iter().map(|dir| dir.canonicalize().map_err(|e| bad(&spec, problem(dir, e)))).collect();
     (spec.layers, spec.code) = (layers?, code);
+    if let Some(image) = &mut spec.image {
+        let problem = |e: std::io::Error| format!("image {}: {e}", image.archive.display());
+        image.archive = image.archive.canonicalize().map_err(problem).map_err(|p| Error::BadFunction {
+            function: spec.name.clone(),
+            problem: p,
+        })?;
+    }
     Ok(spec)
 }
 
@@ -142,6 +172,7 @@ mod tests {
             environment: Default::default(),
             region: "us-east-1".to_owned(),
             logging: danki_model::Logging::default(),
+            image: None,
         }
     }
 

@@ -3,10 +3,11 @@
 use crate::deployed::Deployed;
 use crate::log::{Log, Site};
 use crate::shared::Shared;
+use crate::spy::Spy;
 use crate::{Error, ThawOrder, WhileFrozen, files, plan};
 use danki_model::lifecycle::Lifecycle;
 use danki_model::shutdown::ShutdownReason;
-use danki_model::{EnvId, InitializationType, environment, limits};
+use danki_model::{EnvId, InitializationType, Runtime, environment, limits};
 use danki_record::{EnvEvent, EnvWhat, Event, Span};
 use danki_runtime_api::{Events, FunctionFacts, Limits, Profile, Session};
 use danki_sys::{Sandbox, clock};
@@ -45,6 +46,9 @@ pub(crate) struct Env {
     frozen: bool,
     oom_kills: u64,
     processes: Processes,
+    /// The runtime's process, as this machine counts it.
+    runtime_pid: Option<u32>,
+    spy: Option<Spy>,
     _dns: Box<dyn Send + Sync>,
     _xray: Option<Box<dyn Send + Sync>>,
 }
@@ -59,7 +63,7 @@ impl Env {
     ) -> Result<Env, Error> {
         let site = log_site(&shared, &function, id);
         let log = Log::new(id, site, shared.recorder.clone(), shared.logs.clone());
-        let extensions = files::extensions(&function.spec.layers);
+        let extensions = files::extensions(function.extension_dirs());
         let env_plan = plan::env_plan(&shared, &function, id);
         let address = plan::address(id);
         let keeper = Arc::clone(&shared.keeper);
@@ -99,6 +103,8 @@ impl Env {
             frozen: false,
             oom_kills: 0,
             processes: Processes::default(),
+            runtime_pid: None,
+            spy: None,
             _dns: dns,
             _xray: xray,
         })
@@ -108,6 +114,28 @@ impl Env {
     pub fn out_of_memory(&mut self) -> bool {
         let (kills, alarms) = (self.sandbox.cgroup().oom_kills(), self.sandbox.cgroup().oom_alarms());
         std::mem::replace(&mut self.oom_kills, kills) < kills || alarms > 0
+    }
+
+    /// Has its Python runtime looked at from now on, where profiles are made; again for the same invocation does nothing.
+    pub async fn spy_on(&mut self, request_id: &str) {
+        let is_python = matches!(self.function.spec.runtime, Runtime::Python(_));
+        let (Some(spies), Some(pid), None, true) = (&self.shared.spies, self.runtime_pid, &self.spy, is_python)
+        else {
+            return;
+        };
+        match spies.begin(pid, request_id).await {
+            Ok(spy) => self.spy = spy,
+            Err(error) => {
+                self.shared.caveat(format!("an invocation of a Python function has no profile: {error}"));
+            }
+        }
+    }
+
+    /// Its profile is complete.
+    pub async fn spied(&mut self) {
+        if let Some(spy) = self.spy.take() {
+            spy.end().await;
+        }
     }
 
     /// CPU as the memory size buys it, or one full vCPU.

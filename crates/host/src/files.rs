@@ -1,6 +1,7 @@
 //! Files that envs of a run share: bootstraps of the managed runtimes and the certificate bundles.
 
 use crate::Error;
+use crate::plan::BESIDE;
 use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
@@ -39,6 +40,8 @@ impl SharedFiles {
         let files = SharedFiles { dir, has_system_bundle: system.is_some() };
         files.put(&files.ca_bundle(), &bundle)?;
         files.put(&files.ca_root(), ca_root_pem)?;
+        files.put(&files.resolv_conf(), &resolv_conf())?;
+        files.put(&files.hosts(), HOSTS)?;
         files.put(&files.runtime_dir().join("bootstrap.mjs"), NODE_BOOTSTRAP)?;
         files.put(&files.runtime_dir().join("profile.cjs"), NODE_PROFILE)?;
         files.put(&files.runtime_dir().join("bootstrap.py"), PYTHON_BOOTSTRAP)?;
@@ -60,11 +63,34 @@ impl SharedFiles {
         self.dir.path().join("ca-root.crt")
     }
 
+    /// Which resolver an env asks.
+    pub fn resolv_conf(&self) -> PathBuf {
+        self.dir.path().join("resolv.conf")
+    }
+
+    /// Names that need no resolver.
+    pub fn hosts(&self) -> PathBuf {
+        self.dir.path().join("hosts")
+    }
+
+    /// Where container images are unpacked.
+    pub fn images(&self) -> PathBuf {
+        self.dir.path().join("images")
+    }
+
     fn put(&self, path: &Path, text: &str) -> Result<(), Error> {
         let parent = path.parent().expect("every file lies below the directory");
         fs::create_dir_all(parent).map_err(at(parent))?;
         fs::write(path, text).map_err(at(path))
     }
+}
+
+/// `/etc/hosts` of an env.
+pub const HOSTS: &str = "127.0.0.1 localhost sandbox.localdomain\n";
+
+/// `/etc/resolv.conf` of an env.
+pub fn resolv_conf() -> String {
+    format!("nameserver {BESIDE}\noptions timeout:1 attempts:2\n")
 }
 
 const END: &str = "-----END CERTIFICATE-----";

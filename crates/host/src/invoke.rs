@@ -55,6 +55,10 @@ pub(crate) async fn serve(
     answer: oneshot::Sender<Answer>,
     abandoned: Pin<&mut (dyn Future<Output = ()> + Send)>,
 ) -> Result<Outcome, Error> {
+    // Before anything is timed, if its runtime is there already.
+    if created.is_none() {
+        env.spy_on(&arrival.request_id.0).await;
+    }
     let sampler_env = env.id;
     env.shared.sampler.watch(sampler_env, env.cgroup());
     env.log.begin(Some(arrival.request_id.clone()));
@@ -66,6 +70,7 @@ pub(crate) async fn serve(
     let driven = drive.run(created.is_some(), abandoned).await;
     let facts = drive.facts;
     let arrival = drive.arrival;
+    env.spied().await;
     env.shared.sampler.unwatch(sampler_env, &env.shared.recorder);
     driven?;
     let invocation = facts.invocation(env, &arrival);
@@ -224,6 +229,7 @@ impl<'a> Drive<'a> {
     }
 
     async fn deliver(&mut self, request_id: RequestId) -> Result<(), Error> {
+        self.env.spy_on(&request_id.0).await;
         self.facts.begin(clock::monotonic_ns());
         self.facts.at_delivery = Some(self.env.cgroup().cpu());
         let call = self.arrival.call.clone();

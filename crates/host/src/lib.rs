@@ -14,6 +14,7 @@ mod error;
 mod facts;
 mod files;
 mod function;
+mod image;
 mod interpreter;
 mod invoke;
 mod log;
@@ -22,6 +23,7 @@ mod metrics;
 mod plan;
 mod sampler;
 mod shared;
+mod spy;
 mod telemetry;
 mod yard;
 
@@ -69,6 +71,14 @@ impl Host {
     ) -> Result<Host, Error> {
         let files = files::SharedFiles::write(&config.ca_root_pem, config.roots, keeper.dir())?;
         let sampler = sampler::Sampler::start(config.cpu_sample_interval);
+        let at = |path: &std::path::Path| {
+            let path = path.to_path_buf();
+            |source| Error::File { path, source }
+        };
+        let spies = match &config.profiles {
+            Some(dir) => Some(spy::Spies::find(&config.search_path, dir).map_err(at(dir))?),
+            None => None,
+        };
         let (functions, caveats) = (AtomicU32::new(0), Mutex::new(BTreeSet::new()));
         let shared = shared::Shared {
             config,
@@ -81,6 +91,7 @@ impl Host {
             functions,
             caveats,
             logs: logs::LogHub::new(),
+            spies,
         };
         let shared = Arc::new(shared);
         if !shared.files.has_system_bundle {
@@ -113,11 +124,17 @@ impl Host {
         self.deploy_as(spec, Deployment { variant, version, thaw_order: None })
     }
 
-    /// Makes a function ready, with all that can be said about it.
+    /// Makes a function ready, with all that can be said about it. A container image is unpacked before this returns.
     pub fn deploy_as(&self, spec: FunctionSpec, deployment: Deployment) -> Result<Function, Error> {
-        let deployed = Deployed::new(spec, deployment, &self.shared.config)?;
+        let deployed = Deployed::new(spec, deployment, &self.shared.config, &self.shared.files.images())?;
         let caveat = deployed.interpreter.as_ref().and_then(|i| version_caveat(deployed.spec.runtime, i));
         caveat.into_iter().for_each(|text| self.shared.caveat(text));
+        let is_python = matches!(deployed.spec.runtime, danki_model::Runtime::Python(_));
+        if is_python && self.shared.spies.as_ref().is_some_and(|spies| !spies.are_there()) {
+            self.shared.caveat(
+                "Python functions have no profile: there is no py-spy on PATH (pip install py-spy)".to_owned(),
+            );
+        }
         let version = self.yard.deploy(deployed);
         Ok(Function::new(Arc::clone(&self.yard), version, self.shared.next_seed()))
     }

@@ -3,6 +3,8 @@
 
 use crate::config::QuotaPhase;
 use crate::deployed::Deployed;
+use crate::files::{HOSTS, resolv_conf};
+use crate::image::Ready;
 use crate::shared::Shared;
 use danki_model::{EnvId, FunctionSpec, InitializationType, Runtime, environment, limits};
 use danki_sys::plan::{
@@ -58,6 +60,10 @@ pub struct Places {
     pub ca_bundle: PathBuf,
     /// The run's root alone.
     pub ca_root: PathBuf,
+    /// Laid over those of an image.
+    pub resolv_conf: PathBuf,
+    /// The same.
+    pub hosts: PathBuf,
     /// Where CPU profiles go, if they are made.
     pub profiles: Option<PathBuf>,
 }
@@ -74,6 +80,8 @@ impl Places {
             runtime: shared.files.runtime_dir(),
             ca_bundle: shared.files.ca_bundle(),
             ca_root: shared.files.ca_root(),
+            resolv_conf: shared.files.resolv_conf(),
+            hosts: shared.files.hosts(),
             profiles: shared.config.profiles.clone(),
         }
     }
@@ -142,6 +150,9 @@ fn net(env: EnvId, offload: bool) -> NetPlan {
 
 fn mounts(places: &Places, function: &Deployed, uid: u32) -> Vec<MountPlan> {
     let spec = &function.spec;
+    if let Some(image) = &function.image {
+        return of_image(places, function, image);
+    }
     let mut mounts = vec![bind(Path::new("/usr"), "/usr")];
     mounts.extend(places.system.iter().cloned());
     mounts.extend(places.etc.iter().map(|path| bind(path, path)));
@@ -159,6 +170,20 @@ fn mounts(places: &Places, function: &Deployed, uid: u32) -> Vec<MountPlan> {
     let profiles = places.profiles.clone();
     let target = PathBuf::from(PROFILES_INSIDE);
     mounts.extend(profiles.map(|source| MountPlan::Bind { source, target, read_only: false }));
+    mounts
+}
+
+/// An image brings all files of its own; what Lambda has beside and over them is the same.
+fn of_image(places: &Places, function: &Deployed, image: &Ready) -> Vec<MountPlan> {
+    let mut mounts = image.mounts.clone();
+    mounts.push(bind(&places.resolv_conf, "/etc/resolv.conf"));
+    mounts.push(bind(&places.hosts, "/etc/hosts"));
+    mounts.push(MountPlan::Proc { target: "/proc".into() });
+    mounts.push(MountPlan::Dev { target: "/dev".into() });
+    let size_mb = function.spec.ephemeral_mb;
+    mounts.push(MountPlan::Disk { target: "/tmp".into(), size_mb, mode: 0o1777 });
+    mounts.extend(function.bundled_roots.iter().map(|path| bind(&places.ca_bundle, path)));
+    mounts.push(bind(&places.ca_root, CA_ROOT_INSIDE));
     mounts
 }
 
@@ -193,9 +218,9 @@ fn etc_files(uid: u32) -> Vec<MountPlan> {
     vec![
         file("/etc/passwd", users),
         file("/etc/group", format!("root:x:0:\nsbx_user1051:x:{uid}:\n")),
-        file("/etc/hosts", "127.0.0.1 localhost sandbox.localdomain\n".to_owned()),
+        file("/etc/hosts", HOSTS.to_owned()),
         file("/etc/nsswitch.conf", "passwd: files\ngroup: files\nhosts: files dns\n".to_owned()),
-        file("/etc/resolv.conf", format!("nameserver {BESIDE}\noptions timeout:1 attempts:2\n")),
+        file("/etc/resolv.conf", resolv_conf()),
     ]
 }
 
@@ -234,13 +259,22 @@ pub fn process(
     let (version, log_stream) = (function.version.clone(), shared.log_stream(env, &function.version));
     let identity = environment::Identity { version, log_stream, initialization };
     let mut variables = environment::process_environment(spec, &identity);
+    if let Some(image) = &function.image {
+        let own = |(name, _): &(&String, &String)| !spec.environment.contains_key(*name);
+        let of_image = image.variables.iter().filter(own);
+        variables.extend(of_image.map(|(name, value)| (name.clone(), value.clone())));
+        variables.insert("PWD".to_owned(), image.cwd.display().to_string());
+        // Whatever runs inside: who is not Node does not look at it.
+        variables.entry("NODE_EXTRA_CA_CERTS".to_owned()).or_insert_with(|| CA_ROOT_INSIDE.to_owned());
+    }
     if let Runtime::NodeJs(_) = spec.runtime {
         variables.entry("NODE_EXTRA_CA_CERTS".to_owned()).or_insert_with(|| CA_ROOT_INSIDE.to_owned());
         if shared.config.profiles.is_some() {
             profiled(&mut variables);
         }
     }
-    ProcessPlan { argv: command(function), env: variables.into_iter().collect(), cwd: "/var/task".into() }
+    let cwd = function.image.as_ref().map_or_else(|| "/var/task".into(), |image| image.cwd.clone());
+    ProcessPlan { argv: command(function), env: variables.into_iter().collect(), cwd }
 }
 
 /// An external extension's process, from the runtime's variables.
@@ -254,6 +288,9 @@ pub fn extension(name: &str, runtime: &[(String, String)]) -> ProcessPlan {
 }
 
 fn command(function: &Deployed) -> Vec<String> {
+    if let Some(image) = &function.image {
+        return image.argv.clone();
+    }
     let inside = function.interpreter.as_ref().map(|i| i.inside.display().to_string());
     let mb = function.spec.memory.mb();
     match (function.spec.runtime, inside) {
@@ -292,6 +329,8 @@ mod tests {
             runtime: "/run/danki/runtime".into(),
             ca_bundle: "/run/danki/ca-bundle.crt".into(),
             ca_root: "/run/danki/ca-root.crt".into(),
+            resolv_conf: "/run/danki/resolv.conf".into(),
+            hosts: "/run/danki/hosts".into(),
             profiles: None,
         }
     }
@@ -309,6 +348,7 @@ mod tests {
             environment: Default::default(),
             region: "us-east-1".to_owned(),
             logging: danki_model::Logging::default(),
+            image: None,
         };
         let bundled_roots = vec!["/var/task/certifi/cacert.pem".into()];
         Deployed {
@@ -319,6 +359,7 @@ mod tests {
             interpreter,
             bundled_roots,
             thaw_order: None,
+            image: None,
         }
     }
 
@@ -341,6 +382,28 @@ mod tests {
             (20_000, Refill::AtTick),
         );
         insta::assert_json_snapshot!(plan);
+    }
+
+    #[test]
+    fn an_image_is_its_own_root_with_lambda_s_files_over_it() {
+        let image = Ready {
+            mounts: vec![bind(Path::new("/images/x/usr"), "/usr"), bind(Path::new("/images/x/etc"), "/etc")],
+            argv: vec!["/lambda-entrypoint.sh".to_owned(), "app.handler".to_owned()],
+            cwd: "/var/task".into(),
+            variables: BTreeMap::new(),
+            opt: None,
+            bundles: Vec::new(),
+        };
+        let function = Deployed { image: Some(image.clone()), ..deployed("provided.al2023", None) };
+        assert_eq!(command(&function), image.argv);
+        let target = |mount: MountPlan| match mount {
+            MountPlan::Bind { target, read_only: true, .. } => target.display().to_string(),
+            other => format!("{other:?}").chars().take_while(|c| *c != ' ').collect(),
+        };
+        let told: Vec<String> = mounts(&places(), &function, 1).into_iter().map(target).collect();
+        let bundle = "/var/task/certifi/cacert.pem";
+        let over = ["/usr", "/etc", "/etc/resolv.conf", "/etc/hosts", "Proc", "Dev", "Disk", bundle, CA_ROOT_INSIDE];
+        assert_eq!(told, over);
     }
 
     #[test]

@@ -4,6 +4,7 @@ use crate::deployed::Deployed;
 use crate::files::SharedFiles;
 use crate::logs::LogHub;
 use crate::sampler::Sampler;
+use crate::spy::Spies;
 use crate::{DnsServer, HostConfig};
 use danki_link::LinkHandle;
 use danki_model::{EnvId, PERIOD_US};
@@ -27,6 +28,8 @@ pub(crate) struct Shared {
     pub caveats: Mutex<BTreeSet<String>>,
     /// Who else reads the log lines.
     pub logs: LogHub,
+    /// Profiles of Python functions, if profiles are made.
+    pub spies: Option<Spies>,
 }
 
 impl Shared {

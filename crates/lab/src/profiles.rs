@@ -1,7 +1,9 @@
 //! What CPU profiles of invocations say, folded into one answer each: did it open a socket, do TLS, load modules, collect garbage?
 //!
 //! A `.cpuprofile` is V8's tree of call frames with samples. A sample counts for the innermost of the frames on its stack that belongs to
-//! one of the questions. Function names and files are Node's own (v18 to v24).
+//! one of the questions. Function names and files are Node's own (v18 to v24). Python's profiles: `speedscope`.
+
+mod speedscope;
 
 use crate::error::{Error, file};
 use serde::{Deserialize, Serialize};
@@ -23,8 +25,8 @@ pub struct ProfileVerdict {
     pub tls_ms: f64,
     /// Loading and compiling modules.
     pub modules_ms: f64,
-    /// Garbage collection.
-    pub gc_ms: f64,
+    /// Garbage collection; unknown where the profiler does not see it.
+    pub gc_ms: Option<f64>,
     /// All samples but the idle ones.
     pub busy_ms: f64,
 }
@@ -64,12 +66,35 @@ enum Work {
     Other,
 }
 
+/// What a profiler writes: the directory below the run's profiles, the ending, and the reader.
+type Kind = (&'static str, &'static str, fn(&str, &str) -> Option<ProfileVerdict>);
+const KINDS: [Kind; 2] =
+    [("", ".cpuprofile", verdict), ("python", ".speedscope.json", speedscope::verdict)];
+
 /// Folds the profiles in a directory that envs wrote to into a file that is out of their reach.
 pub fn fold(dir: &Path, verdicts_at: &Path) -> Result<Vec<ProfileVerdict>, Error> {
     let mut verdicts = Vec::new();
+    for (below, ending, read) in KINDS {
+        let dir = dir.join(below);
+        if below.is_empty() || dir.is_dir() {
+            fold_one(&dir, ending, read, &mut verdicts)?;
+        }
+    }
+    verdicts.sort_by(|a, b| a.request_id.cmp(&b.request_id));
+    let lines: Vec<String> = verdicts.iter().filter_map(|v| serde_json::to_string(v).ok()).collect();
+    fs::write(verdicts_at, lines.join("\n") + "\n").map_err(file("write", verdicts_at))?;
+    Ok(verdicts)
+}
+
+fn fold_one(
+    dir: &Path,
+    ending: &str,
+    read: fn(&str, &str) -> Option<ProfileVerdict>,
+    verdicts: &mut Vec<ProfileVerdict>,
+) -> Result<(), Error> {
     let entries = fs::read_dir(dir).map_err(file("read", dir))?;
     for path in entries.flatten().map(|entry| entry.path()) {
-        let Some(name) = path.file_name().and_then(|n| n.to_str()?.strip_suffix(".cpuprofile")) else {
+        let Some(name) = path.file_name().and_then(|n| n.to_str()?.strip_suffix(ending)) else {
             continue;
         };
         // The function's user could write anything here, links to other places too.
@@ -79,12 +104,9 @@ pub fn fold(dir: &Path, verdicts_at: &Path) -> Result<Vec<ProfileVerdict>, Error
         }
         let text = String::from_utf8_lossy(&fs::read(&path).map_err(file("read", &path))?).into_owned();
         // A process that was killed while it wrote leaves half a file: no verdict of this one.
-        verdicts.extend(verdict(name, &text));
+        verdicts.extend(read(name, &text));
     }
-    verdicts.sort_by(|a, b| a.request_id.cmp(&b.request_id));
-    let lines: Vec<String> = verdicts.iter().filter_map(|v| serde_json::to_string(v).ok()).collect();
-    fs::write(verdicts_at, lines.join("\n") + "\n").map_err(file("write", verdicts_at))?;
-    Ok(verdicts)
+    Ok(())
 }
 
 /// The verdict of one profile; `None` if it is none.
@@ -99,19 +121,21 @@ pub fn verdict(request_id: &str, text: &str) -> Option<ProfileVerdict> {
     }
     let work = of_stacks(&profile.nodes, &parent);
     let mut verdict = ProfileVerdict { request_id: request_id.to_owned(), ..ProfileVerdict::default() };
+    let mut gc_ms = 0.0;
     verdict.created_socket = profile.nodes.iter().any(|node| makes_socket(&node.frame));
     for (id, delta_us) in profile.samples.iter().zip(&profile.deltas) {
         let Some(node) = at.get(id) else { continue };
         let ms = (*delta_us).max(0) as f64 / 1e3;
         match work[*node] {
             Work::Idle => continue,
-            Work::Gc => verdict.gc_ms += ms,
+            Work::Gc => gc_ms += ms,
             Work::Tls => verdict.tls_ms += ms,
             Work::Modules => verdict.modules_ms += ms,
             Work::Other => {}
         }
         verdict.busy_ms += ms;
     }
+    verdict.gc_ms = Some(gc_ms);
     Some(verdict)
 }
 
@@ -194,7 +218,7 @@ mod tests {
             created_socket: true,
             tls_ms: 0.5,
             modules_ms: 1.0,
-            gc_ms: 0.4,
+            gc_ms: Some(0.4),
             busy_ms: 2.0,
         };
         assert_eq!(got, expect);

@@ -1,4 +1,4 @@
-//! Code as it arrives: a zip, unpacked below the state directory, or a directory of the user's own.
+//! Code as it arrives: a zip, unpacked below the state directory, a directory of the user's own, or the file of a container image.
 //!
 //! A zip is somebody else's bytes. Nothing of it may land outside of its directory, whatever it is called and wherever its links
 //! point, and it may not be larger than Lambda allows, whatever its headers claim. Code is kept under its hash: the same zip twice is
@@ -70,6 +70,18 @@ pub fn local(path: &str) -> Result<CodeOf, Fault> {
     }
     let sha256 = sha256(path.as_bytes());
     Ok(CodeOf { dir: dir.to_path_buf(), zip: None, sha256, size: size_of(dir), local: true })
+}
+
+/// A container image as code: `ImageUri` is a file here, because there is no registry.
+pub fn image(uri: &str) -> Result<CodeOf, Fault> {
+    let path = Path::new(uri.strip_prefix("file://").unwrap_or(uri));
+    if !path.is_absolute() || !path.is_file() {
+        return Err(Fault::invalid(format!(
+            "ImageUri {uri:?} must be the absolute path of a file on this machine: what `docker save IMAGE -o FILE` wrote, or an OCI archive"
+        )));
+    }
+    let size = path.metadata().map_or(0, |file| file.len());
+    Ok(CodeOf { dir: path.to_path_buf(), zip: None, sha256: sha256(uri.as_bytes()), size, local: true })
 }
 
 fn size_of(dir: &Path) -> u64 {

@@ -4,7 +4,7 @@ use crate::api::Api;
 use crate::arn;
 use crate::fault::Fault;
 use crate::store::{Account, Function, LATEST, LastUpdate, LogSettings, State, Version};
-use danki_model::{FunctionSpec, Logging, MemoryMb, Runtime};
+use danki_model::{FunctionSpec, ImageSpec, Logging, MemoryMb, Runtime, UnknownRuntime};
 use serde_json::json;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -102,15 +102,22 @@ fn specification(
     version: &Version,
 ) -> Result<FunctionSpec, Fault> {
     let c = &version.configuration;
-    let runtime: Runtime =
-        c.runtime.parse().map_err(|e: danki_model::UnknownRuntime| Fault::invalid(e.to_string()))?;
+    let (runtime, image) = match c.package_type.as_str() {
+        "Image" => (Runtime::Provided, Some(image(version))),
+        _ => (c.runtime.parse().map_err(|e: UnknownRuntime| Fault::invalid(e.to_string()))?, None),
+    };
+    // An image's code is a file; what stands for it is where it lies.
+    let code = match &image {
+        Some(image) => image.archive.parent().unwrap_or(&image.archive).to_path_buf(),
+        None => version.code.dir.clone(),
+    };
     let memory = MemoryMb::try_from(c.memory_mb).map_err(|e| Fault::invalid(e.to_string()))?;
     let layers: Result<Vec<PathBuf>, Fault> = c.layers.iter().map(|arn| layer_dir(account, arn)).collect();
     Ok(FunctionSpec {
         name: name.to_owned(),
         runtime,
         handler: c.handler.clone(),
-        code: version.code.dir.clone(),
+        code,
         layers: layers?,
         memory,
         timeout_ms: u64::from(c.timeout_s) * 1_000,
@@ -118,7 +125,18 @@ fn specification(
         environment: c.environment.clone().unwrap_or_default(),
         region: region.to_owned(),
         logging: logging(&c.logging),
+        image,
     })
+}
+
+fn image(version: &Version) -> ImageSpec {
+    let settings = version.configuration.image.clone();
+    ImageSpec {
+        archive: version.code.dir.clone(),
+        entry_point: settings.entry_point,
+        command: settings.command,
+        working_directory: settings.working_directory,
+    }
 }
 
 /// The store has the API's words, which are `model`'s too.

@@ -60,6 +60,11 @@ fn local(api: &Api) -> Vec<((String, String, PathBuf), SystemTime)> {
 }
 
 fn look(dir: &Path) -> Look {
+    if let Ok(image) = dir.metadata()
+        && image.is_file()
+    {
+        return (1, image.modified().ok());
+    }
     let (mut count, mut newest) = (0, None);
     let mut rest = vec![dir.to_path_buf()];
     while let Some(dir) = rest.pop() {
@@ -91,5 +96,7 @@ mod tests {
         assert_eq!(look(dir.path()), before);
         std::fs::write(dir.path().join("sub/app.py"), "x").expect("written");
         assert_ne!(look(dir.path()), before);
+        let image = look(&dir.path().join("sub/app.py"));
+        assert!(image.0 == 1 && image.1.is_some(), "a file is looked at itself");
     }
 }

@@ -6,7 +6,7 @@ use crate::fault::{Fault, Kind};
 use crate::front::{BadRoute, Route};
 use crate::http;
 use crate::request::{Content, Request};
-use crate::store::State;
+use crate::store::{ImageSettings, State};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
@@ -57,13 +57,15 @@ pub enum StackError {
         /// Where it was looked for.
         path: String,
     },
-    /// A container image.
+    /// A container image that is not a file here.
     #[error(
-        "{id}: container images are not deployed from a template yet\nhint: unpack the image's files and name the directory as CodeUri"
+        "{id}: {path}: no file is there\nhint: ImageUri is a path relative to the template; `docker save IMAGE -o FILE` writes one"
     )]
-    Image {
+    NoImage {
         /// Logical id.
         id: String,
+        /// Where it was looked for.
+        path: String,
     },
     /// Reading or writing a file.
     #[error("{id}: {path}: {source}")]
@@ -182,6 +184,8 @@ impl Step<'_> {
             let mut whole = settings;
             whole["FunctionName"] = json!(name);
             whole["Code"] = code;
+            let is_image = matches!(function.code, Code::Image(_));
+            whole["PackageType"] = json!(if is_image { "Image" } else { "Zip" });
             whole["Role"] = json!(format!("arn:aws:iam::{}:role/danki", crate::arn::ACCOUNT));
             self.call("POST", "/2015-03-31/functions", whole).await?;
         }
@@ -256,7 +260,7 @@ impl Step<'_> {
             Code::Path(path) => self.local(&dir.join(path)),
             Code::Inline(text) => self.inline(function, text),
             Code::S3 { bucket, key } => Ok(json!({ "S3Bucket": bucket, "S3Key": key })),
-            Code::Image(_) => Err(StackError::Image { id: self.id.to_owned() }),
+            Code::Image(archive) => self.image(&dir.join(archive)),
         }
     }
 
@@ -272,6 +276,13 @@ impl Step<'_> {
                 Ok(json!({ "ZipFile": STANDARD.encode(bytes) }))
             }
             _ => Err(StackError::NoCode { id: self.id.to_owned(), path: path.display().to_string() }),
+        }
+    }
+
+    fn image(&self, path: &Path) -> Result<Value, StackError> {
+        match path.canonicalize() {
+            Ok(file) if file.is_file() => Ok(json!({ "ImageUri": file.to_string_lossy() })),
+            _ => Err(StackError::NoImage { id: self.id.to_owned(), path: path.display().to_string() }),
         }
     }
 
@@ -312,6 +323,18 @@ fn settings(function: &Function, layers: &BTreeMap<String, String>) -> Value {
         "TracingConfig": { "Mode": if function.traced { "Active" } else { "PassThrough" } },
         "LoggingConfig": { "LogFormat": if function.json_logs { "JSON" } else { "Text" } },
     });
+    if let Some(vpc) = &function.vpc {
+        settings["VpcConfig"] = json!({ "SubnetIds": vpc.subnets, "SecurityGroupIds": vpc.security_groups });
+    }
+    if matches!(function.code, Code::Image(_)) {
+        let image = function.image_config.clone();
+        settings["ImageConfig"] = json!(ImageSettings {
+            entry_point: image.entry_point,
+            command: image.command,
+            working_directory: image.working_directory,
+        });
+        return settings;
+    }
     if let Some(runtime) = function.runtime {
         settings["Runtime"] = json!(runtime.to_string());
     }

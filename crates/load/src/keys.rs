@@ -206,8 +206,8 @@ impl StepKeys {
     }
 }
 
-/// `500ms`, `65s`, `2m`.
-fn seconds(text: &str) -> Option<f64> {
+/// `500ms`, `65s`, `2m` in seconds; none if it is no such time.
+pub fn seconds(text: &str) -> Option<f64> {
     let (number, factor) = [("ms", 0.001), ("s", 1.0), ("m", 60.0)]
         .iter()
         .find_map(|(unit, factor)| Some((text.strip_suffix(unit)?, factor)))?;

@@ -14,7 +14,7 @@ mod schedule;
 mod sequence;
 mod steps;
 
-pub use keys::BadLoad;
+pub use keys::{BadLoad, seconds};
 pub use load::{Arrivals, Load, Step, Stop};
 pub use run::run;
 pub use schedule::{Fire, Schedule, Turn};

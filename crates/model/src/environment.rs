@@ -127,7 +127,6 @@ fn overridable(runtime: Runtime) -> BTreeMap<String, String> {
 fn platform(spec: &FunctionSpec, identity: &Identity) -> BTreeMap<String, String> {
     let (xray_host, xray_port) = XRAY_DAEMON.split_once(':').expect("the constant is host:port");
     let mut all = to_map([
-        ("_HANDLER", spec.handler.as_str()),
         ("_AWS_XRAY_DAEMON_ADDRESS", xray_host),
         ("_AWS_XRAY_DAEMON_PORT", xray_port),
         ("AWS_REGION", &spec.region),
@@ -145,6 +144,9 @@ fn platform(spec: &FunctionSpec, identity: &Identity) -> BTreeMap<String, String
         ("LAMBDA_TASK_ROOT", "/var/task"),
         ("LAMBDA_RUNTIME_DIR", "/var/runtime"),
     ]);
+    if spec.image.is_none() {
+        all.insert("_HANDLER".to_owned(), spec.handler.clone());
+    }
     all.insert("AWS_LAMBDA_LOG_FORMAT".to_owned(), spec.logging.format.as_str().to_owned());
     if spec.logging.format == LogFormat::Json {
         all.insert("AWS_LAMBDA_LOG_LEVEL".to_owned(), spec.logging.application.as_str().to_owned());

@@ -33,6 +33,22 @@ pub struct FunctionSpec {
     /// Log format and levels.
     #[serde(default)]
     pub logging: Logging,
+    /// A container image, which brings its own runtime and has no handler; `code` is not used then.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub image: Option<ImageSpec>,
+}
+
+/// A container image and `ImageConfig`, what is said instead of the image's own settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ImageSpec {
+    /// An OCI archive, or what `docker save` wrote.
+    pub archive: PathBuf,
+    /// Instead of `ENTRYPOINT`.
+    pub entry_point: Option<Vec<String>>,
+    /// Instead of `CMD`.
+    pub command: Option<Vec<String>>,
+    /// Instead of `WORKDIR`.
+    pub working_directory: Option<String>,
 }
 
 /// The language runtime of a function.
@@ -131,6 +147,7 @@ pub(crate) mod tests {
             environment: BTreeMap::new(),
             region: "ap-northeast-1".to_owned(),
             logging: Logging::default(),
+            image: None,
         }
     }
 

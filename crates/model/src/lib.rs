@@ -26,7 +26,7 @@ pub mod time;
 mod validate;
 
 pub use cpu::{CpuModel, ScaleError};
-pub use function::{FunctionSpec, InitializationType, Runtime, UnknownRuntime};
+pub use function::{FunctionSpec, ImageSpec, InitializationType, Runtime, UnknownRuntime};
 pub use ids::{ConnId, EnvId, RequestId};
 pub use logging::{AppLevel, LogFormat, Logging, SystemLevel};
 pub use memory::{MemoryMb, MemoryOutOfRange, PERIOD_US, VCPU_MB};

@@ -53,6 +53,13 @@ impl FunctionSpec {
                 "merge layers",
             ),
             check(
+                self.image.is_none() || self.layers.is_empty(),
+                "number of layers beside an image",
+                self.layers.len(),
+                "none",
+                "an image has its layers inside",
+            ),
+            check(
                 is_region(&self.region),
                 "region",
                 format!("{:?}", self.region),
@@ -80,6 +87,9 @@ impl FunctionSpec {
     }
 
     fn check_handler(&self) -> Option<SpecError> {
+        if self.image.is_some() {
+            return None;
+        }
         let h = &self.handler;
         let shape = self.runtime == Runtime::Provided
             || h.rsplit_once('.').is_some_and(|(file, name)| !file.is_empty() && !name.is_empty());

@@ -1,7 +1,7 @@
 //! One line per invocation, as the field reports print them: start, case, call, Duration, port new or kept.
 
 use crate::style::Style;
-use crate::table::{Align, Table, number};
+use crate::table::{Align, Table, number, number_or_dash};
 use danki_lab::{Opened, Results, Row};
 use danki_model::InitializationType;
 use danki_record::{ClosedBy, Start, Status};
@@ -74,7 +74,8 @@ fn profiles(results: &Results, style: &Style) -> String {
     for (invocation, profile) in shown(&results.rows).iter().filter_map(of) {
         let socket = if profile.created_socket { "created" } else { "–" };
         let mut cells = vec![invocation.index.to_string(), invocation.variant, socket.to_owned()];
-        cells.extend([profile.tls_ms, profile.modules_ms, profile.gc_ms, profile.busy_ms].map(number));
+        let times = [Some(profile.tls_ms), Some(profile.modules_ms), profile.gc_ms, Some(profile.busy_ms)];
+        cells.extend(times.map(number_or_dash));
         table.row(cells);
     }
     format!("\n{}", table.render(style))

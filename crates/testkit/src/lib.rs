@@ -15,6 +15,7 @@
 
 mod error;
 mod function;
+mod image;
 mod lab;
 mod remains;
 mod skip;
@@ -22,6 +23,7 @@ mod skip;
 pub use danki_host::StreamEnd;
 pub use error::Error;
 pub use function::{Function, Pending, Reply, Streamed};
+pub use image::bash_image;
 pub use lab::{Lab, Recorded, Settings};
 pub use remains::{Process, descendants, eventually, traces};
 pub use skip::skipped;

@@ -79,6 +79,7 @@ fn choice(
         environment: options.env.iter().cloned().collect(),
         event,
         count,
+        forced: None,
     })
 }
 

@@ -5,7 +5,7 @@ use crate::args::Run;
 use crate::exit::{Exit, Failure};
 use crate::session::{RunInto, Session};
 use crate::{progress, terminal};
-use danki_lab::{Options, single};
+use danki_lab::{FunctionChoice, Options, single};
 use danki_record::Event;
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 /// Invokes once. The response goes to stdout, the log to stderr.
 pub fn run(args: &Run) -> Result<Exit, Failure> {
     let choice = choice(&args.dir, &args.function, &[args.memory], 1)?;
+    let choice = FunctionChoice { forced: args.state.forced(), ..choice };
     single(&choice, &Options::default())?;
     let session = Session::start(false)?;
     let experiment =

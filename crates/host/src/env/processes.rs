@@ -75,6 +75,8 @@ impl Env {
         let spawned = block_in_place(|| self.sandbox.spawn(&process))?;
         let capture = Capture::start(self.log.clone(), spawned.stdout, spawned.stderr)?;
         self.shared.sampler.runtime(self.id, spawned.pid);
+        // 0 is one that is not known.
+        self.runtime_pid = u32::try_from(spawned.pid).ok().filter(|pid| *pid > 0);
         self.processes.runtime = Some(Process { inner_pid: spawned.inner_pid, capture });
         self.happened(EnvWhat::Started);
         Ok(())
@@ -336,7 +338,7 @@ impl Env {
         block_in_place(|| self.sandbox.kill_processes(SIGKILL))?;
         self.flush_log().await;
         self.processes.dead = None;
-        self.processes.runtime = None;
+        (self.processes.runtime, self.runtime_pid) = (None, None);
         self.processes.extensions.iter_mut().for_each(|extension| extension.process = None);
         Ok(())
     }

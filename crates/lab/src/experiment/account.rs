@@ -29,6 +29,7 @@ impl Experiment {
             load: Load::Sequence { count: 1, gaps_ms: vec![0.0] },
             expect: Vec::new(),
             quick: false,
+            notes: Vec::new(),
         }
     }
 }

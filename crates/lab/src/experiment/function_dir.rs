@@ -6,6 +6,7 @@ use super::place::Source;
 use super::resolve::{Options, Resolver};
 use super::{Experiment, Region, Variant};
 use crate::BadInput;
+use danki_host::Forced;
 use danki_link::Path as LinkPath;
 use danki_load::Load;
 use std::collections::BTreeMap;
@@ -30,6 +31,8 @@ pub struct FunctionChoice {
     pub event: Option<Payload>,
     /// Invocations of each variant.
     pub count: u32,
+    /// In which state each invocation shall find its env.
+    pub forced: Option<Forced>,
 }
 
 /// The experiment: each memory size once, a sequence without gaps, a region with an empty DynamoDB.
@@ -62,7 +65,8 @@ pub fn single(choice: &FunctionChoice, options: &Options) -> Result<Experiment, 
         let function = resolver.function(&name, keys, REGION)?;
         let name = format!("{}mb", function.memory.mb());
         if variants.iter().all(|v: &Variant| v.name != name) {
-            variants.push(Variant::new(name, function, event.clone()));
+            let variant = Variant::new(name, function, event.clone());
+            variants.push(Variant { forced: choice.forced, ..variant });
         }
     }
     let load = Load::Sequence { count: choice.count.max(1), gaps_ms: vec![0.0] };
@@ -86,6 +90,7 @@ pub fn single(choice: &FunctionChoice, options: &Options) -> Result<Experiment, 
         load: if options.quick { load.capped(QUICK_COUNT, 5.0) } else { load },
         expect: Vec::new(),
         quick: options.quick,
+        notes: Vec::new(),
     })
 }
 

@@ -43,6 +43,46 @@ pub struct FunctionKeys {
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     pub layers: Option<Vec<PathBuf>>,
+    /// A SAM template, or its directory, that all of the above is taken from where it is absent.
+    pub template: Option<PathBuf>,
+    /// Logical id of the template's function.
+    pub resource: Option<String>,
+    /// Values of the template's parameters.
+    #[serde(default)]
+    pub parameters: BTreeMap<String, String>,
+    /// A container image in place of a directory: an OCI archive, or what `docker save` wrote.
+    pub image: Option<PathBuf>,
+    /// `ImageConfig`: instead of the image's `ENTRYPOINT`, `CMD` and `WORKDIR`.
+    pub entry_point: Option<Vec<String>>,
+    pub command: Option<Vec<String>>,
+    pub working_directory: Option<String>,
+    /// Only a template says so.
+    #[serde(skip)]
+    pub json_logs: bool,
+}
+
+impl FunctionKeys {
+    /// These keys over others.
+    pub fn over(self, base: FunctionKeys) -> FunctionKeys {
+        FunctionKeys {
+            dir: self.dir.or(base.dir),
+            runtime: self.runtime.or(base.runtime),
+            handler: self.handler.or(base.handler),
+            memory_mb: self.memory_mb.or(base.memory_mb),
+            timeout_s: self.timeout_s.or(base.timeout_s),
+            ephemeral_mb: self.ephemeral_mb.or(base.ephemeral_mb),
+            environment: base.environment.into_iter().chain(self.environment).collect(),
+            layers: self.layers.or(base.layers),
+            template: self.template.or(base.template),
+            resource: self.resource.or(base.resource),
+            parameters: base.parameters.into_iter().chain(self.parameters).collect(),
+            image: self.image.or(base.image),
+            entry_point: self.entry_point.or(base.entry_point),
+            command: self.command.or(base.command),
+            working_directory: self.working_directory.or(base.working_directory),
+            json_logs: self.json_logs || base.json_logs,
+        }
+    }
 }
 
 /// [`FunctionKeys`] and what only a variant has (`flatten` would lose the unknown keys).
@@ -63,28 +103,49 @@ pub struct VariantKeys {
     #[serde(default)]
     pub environment: BTreeMap<String, String>,
     pub layers: Option<Vec<PathBuf>>,
+    pub template: Option<PathBuf>,
+    pub resource: Option<String>,
+    #[serde(default)]
+    pub parameters: BTreeMap<String, String>,
+    pub image: Option<PathBuf>,
+    pub entry_point: Option<Vec<String>>,
+    pub command: Option<Vec<String>>,
+    pub working_directory: Option<String>,
 }
 
 impl VariantKeys {
     /// The function's keys with this variant's over them.
     pub fn over(self, base: &FunctionKeys) -> FunctionKeys {
-        let base = base.clone();
-        // Another directory is another function: what was said of the first one's code does not hold for it.
-        let (base_runtime, base_handler) = if self.dir.is_some() && self.dir != base.dir {
-            (None, None)
-        } else {
-            (base.runtime, base.handler)
-        };
-        FunctionKeys {
-            dir: self.dir.or(base.dir),
-            runtime: self.runtime.or(base_runtime),
-            handler: self.handler.or(base_handler),
-            memory_mb: self.memory_mb.or(base.memory_mb),
-            timeout_s: self.timeout_s.or(base.timeout_s),
-            ephemeral_mb: self.ephemeral_mb.or(base.ephemeral_mb),
-            environment: base.environment.into_iter().chain(self.environment).collect(),
-            layers: self.layers.or(base.layers),
+        let mut base = base.clone();
+        // Other code is another function: what was said of the first one's code does not hold for it.
+        let differs = |own: &Option<PathBuf>, base: &Option<PathBuf>| own.is_some() && own != base;
+        let resource = self.resource.is_some() && self.resource != base.resource;
+        let (dir, image) = (differs(&self.dir, &base.dir), differs(&self.image, &base.image));
+        let template = differs(&self.template, &base.template) || resource;
+        if dir || image || template {
+            (base.runtime, base.handler) = (None, None);
+            (base.entry_point, base.command, base.working_directory) = (None, None, None);
+            (base.dir, base.image) = (None, None);
         }
+        let own = FunctionKeys {
+            dir: self.dir,
+            runtime: self.runtime,
+            handler: self.handler,
+            memory_mb: self.memory_mb,
+            timeout_s: self.timeout_s,
+            ephemeral_mb: self.ephemeral_mb,
+            environment: self.environment,
+            layers: self.layers,
+            template: self.template,
+            resource: self.resource,
+            parameters: self.parameters,
+            image: self.image,
+            entry_point: self.entry_point,
+            command: self.command,
+            working_directory: self.working_directory,
+            json_logs: false,
+        };
+        own.over(base)
     }
 }
 

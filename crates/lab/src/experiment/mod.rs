@@ -11,6 +11,7 @@ mod metric;
 mod payload;
 mod place;
 mod resolve;
+mod taken;
 mod template;
 
 pub use function_dir::{FunctionChoice, single};
@@ -21,6 +22,7 @@ pub use payload::Payload;
 pub use place::nearest;
 pub use resolve::Options;
 
+use danki_host::Forced;
 use danki_link::Path as LinkPath;
 use danki_load::Load;
 use danki_model::FunctionSpec;
@@ -54,6 +56,9 @@ pub struct Experiment {
     pub expect: Vec<Expect>,
     /// `--quick` was applied.
     pub quick: bool,
+    /// What its templates describe and danki does not run; results are read with it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
 }
 
 /// The region around a function.
@@ -86,11 +91,21 @@ pub struct Variant {
     pub provisioned_concurrency: Option<u32>,
     /// Chance that a thawed runtime sees its event before held packets, if it differs from the host's.
     pub event_first: Option<f64>,
+    /// In which state each invocation shall find its env.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub forced: Option<Forced>,
 }
 
 impl Variant {
     /// A variant without settings of its own.
     pub fn new(name: impl Into<String>, function: FunctionSpec, event: Payload) -> Variant {
-        Variant { name: name.into(), function, event, provisioned_concurrency: None, event_first: None }
+        Variant {
+            name: name.into(),
+            function,
+            event,
+            provisioned_concurrency: None,
+            event_first: None,
+            forced: None,
+        }
     }
 }

@@ -7,12 +7,13 @@ use super::keys::{
 use super::metric::Expect;
 use super::payload::Payload;
 use super::place::{Source, Step};
+use super::taken::Templates;
 use super::{Experiment, Region, Variant};
 use crate::BadInput;
 use crate::error::{self, Error};
 use danki_link::Path as LinkPath;
 use danki_load::Load;
-use danki_model::{FunctionSpec, MemoryMb};
+use danki_model::{FunctionSpec, ImageSpec, LogFormat, Logging, MemoryMb, Runtime};
 use serde::Deserialize;
 use serde_json::Value;
 use std::fs;
@@ -52,6 +53,9 @@ const REPETITIONS: RangeInclusive<u32> = 1..=1_000;
 const PROVISIONED: RangeInclusive<u32> = 1..=1_000;
 
 type Bad<T> = Result<T, BadInput>;
+
+/// Where the code is, who runs it, its handler, and the image that it comes from.
+type Code = (PathBuf, Runtime, String, Option<ImageSpec>);
 
 impl Experiment {
     /// Reads an experiment file.
@@ -112,14 +116,24 @@ impl Resolver<'_> {
         let time_scale = self.options.time_scale.or(file.time_scale).unwrap_or(1.0);
         in_range("time_scale", time_scale, &TIME_SCALE).map_err(|bad| bad.at(place("time_scale")))?;
         let (load, repetitions, quick_event) = self.load(file.load, file.repetitions, file.quick)?;
-        let region = self.region(file.region, paths)?;
-        let xray_sampling = file.xray.map(|xray| xray.sampling);
-        in_range("sampling", xray_sampling.unwrap_or(1.0), &(0.0..=1.0))
-            .map_err(|bad| bad.at(self.source.find(&[Step::Key("xray"), Step::Key("sampling")])))?;
+        let mut region = self.region(file.region, paths)?;
         self.host(&file.host)?;
         let event = self.event(file.event, file.event_file).map_err(|bad| bad.at(place("event_file")))?;
         let event = quick_event.or(event).unwrap_or_default();
-        let variants = self.variants(&file.name, file.variant, &file.function, &region.name, &event)?;
+        let mut templates = Templates::default();
+        let variants = self.variants(
+            &file.name,
+            file.variant,
+            &file.function,
+            &region.name,
+            &event,
+            &mut templates,
+        )?;
+        templates.seed(&mut region);
+        // Without `[xray]`, a template that says `Tracing: Active` has it with its defaults.
+        let xray_sampling = file.xray.map(|xray| xray.sampling).or(templates.traced().then_some(1.0));
+        in_range("sampling", xray_sampling.unwrap_or(1.0), &(0.0..=1.0))
+            .map_err(|bad| bad.at(self.source.find(&[Step::Key("xray"), Step::Key("sampling")])))?;
         let expect = self.expect(file.expect, &variants)?;
         let (name, description, host, quick) = (file.name, file.description, file.host, self.options.quick);
         Ok(Experiment {
@@ -135,6 +149,7 @@ impl Resolver<'_> {
             load,
             expect,
             quick,
+            notes: templates.into_notes(),
         })
     }
 
@@ -194,11 +209,14 @@ impl Resolver<'_> {
         function: &FunctionKeys,
         region: &str,
         event: &Payload,
+        templates: &mut Templates,
     ) -> Bad<Vec<Variant>> {
         if keys.is_empty() {
-            let function = self.function(experiment, function.clone(), region);
-            let function = function.map_err(|bad| self.placed(bad, &[Step::Key("function")]))?;
-            return Ok(vec![Variant::new("default", function, event.clone())]);
+            let made = self.deployed(experiment, function.clone(), region, templates);
+            let (function, provisioned_concurrency) =
+                made.map_err(|bad| self.placed(bad, &[Step::Key("function")]))?;
+            let variant = Variant::new("default", function, event.clone());
+            return Ok(vec![Variant { provisioned_concurrency, ..variant }]);
         }
         let mut variants: Vec<Variant> = Vec::new();
         for (n, mut variant) in keys.into_iter().enumerate() {
@@ -211,37 +229,51 @@ impl Resolver<'_> {
             let own = self.event(variant.event.take(), variant.event_file.take());
             let event = own.map_err(|bad| self.placed(bad, &path))?.unwrap_or_else(|| event.clone());
             let name = variant.name.clone();
-            let (provisioned_concurrency, event_first) =
-                (variant.provisioned_concurrency, variant.event_first);
-            in_range("provisioned_concurrency", provisioned_concurrency.unwrap_or(1), &PROVISIONED)
+            let (provisioned, event_first) = (variant.provisioned_concurrency, variant.event_first);
+            in_range("provisioned_concurrency", provisioned.unwrap_or(1), &PROVISIONED)
                 .and_then(|()| in_range("event_first", event_first.unwrap_or(0.0), &(0.0..=1.0)))
                 .map_err(|bad| self.placed(bad, &path))?;
-            let function = self.function(experiment, variant.over(function), region);
-            let function = function.map_err(|bad| self.placed(bad, &path))?;
+            let made = self.deployed(experiment, variant.over(function), region, templates);
+            let (function, of_template) = made.map_err(|bad| self.placed(bad, &path))?;
+            let provisioned_concurrency = provisioned.or(of_template);
             let variant = Variant::new(name, function, event);
             variants.push(Variant { provisioned_concurrency, event_first, ..variant });
         }
         Ok(variants)
     }
 
+    /// A function, with what its template says of it where there is one, and the provisioned concurrency that the template asks for.
+    fn deployed(
+        &self,
+        experiment: &str,
+        keys: FunctionKeys,
+        region: &str,
+        templates: &mut Templates,
+    ) -> Bad<(FunctionSpec, Option<u32>)> {
+        if keys.template.is_none() {
+            let of_template = [("resource", keys.resource.is_some()), ("parameters", !keys.parameters.is_empty())];
+            return match of_template.iter().find(|(_, given)| *given) {
+                Some((key, _)) => Err(BadInput::new(format!("{key} is of a template; there is none"))
+                    .hint("name it: template = \"template.yaml\"")),
+                None => Ok((self.function(experiment, keys, region)?, None)),
+            };
+        }
+        let taken = self.taken(keys, region, templates)?;
+        Ok((self.function(&taken.name, taken.keys, region)?, taken.provisioned))
+    }
+
     /// The deployed function that the keys describe. Paths are relative to the file; places are the caller's business.
     pub(super) fn function(&self, name: &str, keys: FunctionKeys, region: &str) -> Bad<FunctionSpec> {
-        let dir = keys.dir.ok_or_else(|| BadInput::new("no dir: where is the function's code?"))?;
-        let code = self.directory("dir", &dir)?;
-        installed(&code)?;
-        let guess = match (&keys.runtime, &keys.handler) {
-            (Some(_), Some(_)) => None,
-            (_, handler) => Some(Guess::of(&code, handler.as_deref(), self.options.versions)?),
+        let (code, runtime, handler, image) = match keys.image.clone() {
+            Some(archive) => self.image(archive, &keys)?,
+            None => self.code(&keys)?,
         };
-        let runtime = match keys.runtime {
-            Some(runtime) => {
-                runtime.parse().map_err(|e: danki_model::UnknownRuntime| BadInput::new(e.to_string()))?
-            }
-            None => guess.as_ref().map(|g| g.runtime).expect("guessed unless both are given"),
-        };
-        let handler = keys.handler.or(guess.map(|g| g.handler)).expect("guessed unless both are given");
         let layers: Bad<Vec<PathBuf>> =
             keys.layers.unwrap_or_default().iter().map(|layer| self.directory("layer", layer)).collect();
+        let mut logging = Logging::default();
+        if keys.json_logs {
+            logging.format = LogFormat::Json;
+        }
         let spec = FunctionSpec {
             name: name.to_owned(),
             runtime,
@@ -254,7 +286,8 @@ impl Resolver<'_> {
             ephemeral_mb: keys.ephemeral_mb.unwrap_or(EPHEMERAL_MB),
             environment: keys.environment,
             region: region.to_owned(),
-            logging: danki_model::Logging::default(),
+            logging,
+            image,
         };
         match spec.validate().into_iter().next() {
             None => Ok(spec),
@@ -263,6 +296,52 @@ impl Resolver<'_> {
                 Err(BadInput::new(what).hint(wrong.hint))
             }
         }
+    }
+
+    /// A directory, who runs it, and its handler.
+    fn code(&self, keys: &FunctionKeys) -> Bad<Code> {
+        let of_image = keys.entry_point.is_some() || keys.command.is_some() || keys.working_directory.is_some();
+        if of_image && keys.template.is_none() {
+            return Err(BadInput::new("entry_point, command and working_directory are of an image; there is none"));
+        }
+        let dir = keys.dir.as_ref().ok_or_else(|| BadInput::new("no dir: where is the function's code?"))?;
+        let code = self.directory("dir", dir)?;
+        installed(&code)?;
+        let guess = match (&keys.runtime, &keys.handler) {
+            (Some(_), Some(_)) => None,
+            (_, handler) => Some(Guess::of(&code, handler.as_deref(), self.options.versions)?),
+        };
+        let runtime = match &keys.runtime {
+            Some(runtime) => {
+                runtime.parse().map_err(|e: danki_model::UnknownRuntime| BadInput::new(e.to_string()))?
+            }
+            None => guess.as_ref().map(|g| g.runtime).expect("guessed unless both are given"),
+        };
+        let handler = keys.handler.clone().or(guess.map(|g| g.handler));
+        Ok((code, runtime, handler.expect("guessed unless both are given"), None))
+    }
+
+    /// An image brings its own runtime; the directory that holds it stands for its code.
+    fn image(&self, archive: PathBuf, keys: &FunctionKeys) -> Bad<Code> {
+        let also = [("dir", keys.dir.is_some()), ("runtime", keys.runtime.is_some()), ("handler", keys.handler.is_some())];
+        if let Some((key, _)) = also.iter().find(|(_, given)| *given) {
+            return Err(BadInput::new(format!("image and {key} are both given; an image brings its own")));
+        }
+        let joined = self.dir.join(&archive);
+        let archive = fs::canonicalize(&joined)
+            .map_err(|error| BadInput::new(format!("image {}: {error}", joined.display())))?;
+        if !archive.is_file() {
+            let bad = BadInput::new(format!("image {} is not a file", archive.display()));
+            return Err(bad.hint("`docker save IMAGE -o FILE`, or an OCI archive"));
+        }
+        let dir = archive.parent().map(Path::to_path_buf).unwrap_or_default();
+        let image = ImageSpec {
+            archive,
+            entry_point: keys.entry_point.clone(),
+            command: keys.command.clone(),
+            working_directory: keys.working_directory.clone(),
+        };
+        Ok((dir, Runtime::Provided, String::new(), Some(image)))
     }
 
     fn directory(&self, what: &str, path: &Path) -> Bad<PathBuf> {

@@ -20,7 +20,7 @@ pub fn of_set_up(experiment: &Experiment, setup: &Setup) -> Vec<String> {
     }
     if experiment.host.profile == Some(true) {
         caveats.push(
-            "Node functions were profiled: that takes CPU; times of another run are to be quoted".to_owned(),
+            "functions were profiled: that takes CPU; times of another run are to be quoted".to_owned(),
         );
     }
     if experiment.quick {
@@ -33,6 +33,7 @@ pub fn of_set_up(experiment: &Experiment, setup: &Setup) -> Vec<String> {
         )),
         Some(_) => {}
     }
+    caveats.extend(experiment.notes.iter().cloned());
     caveats.extend(setup.missing.iter().cloned());
     caveats
 }

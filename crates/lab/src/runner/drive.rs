@@ -37,6 +37,7 @@ pub async fn drive(
                 payload: Bytes::from(experiment.variants[fire.variant].event.as_str().to_owned()),
                 index: before[fire.variant] + fire.index,
                 intended_ns: fire.intended_ns,
+                forced: experiment.variants[fire.variant].forced,
                 ..Call::default()
             };
             tally.fired(fire);

@@ -54,10 +54,14 @@ pub fn create_function(api: &Arc<Api>, request: &Request) -> Outcome {
         return Err(Fault::conflict(format!("Function already exist: {name}")));
     }
     let architecture = architecture(input.architectures)?;
-    check_required(&input.package_type, &input.settings)?;
-    let settings = input.settings.apply(&Configuration { architecture, ..Configuration::default() })?;
+    let package_type = match check_required(&input.package_type, &input.settings)? {
+        true => "Image".to_owned(),
+        false => "Zip".to_owned(),
+    };
+    let before = Configuration { architecture, package_type, ..Configuration::default() };
+    let settings = input.settings.apply(&before)?;
     check_layers(api, &settings.layers)?;
-    let code = code_of(api, &input.code)?;
+    let code = code_of(api, &input.code, &settings.package_type)?;
     let function = new_function(api, name.clone(), settings, code, input.tags);
     let made = api.change(|account| {
         if account.functions.contains_key(&name) {
@@ -109,22 +113,38 @@ fn new_function(
     }
 }
 
-fn check_required(package_type: &Option<String>, settings: &Change) -> Result<(), Fault> {
-    if package_type.as_deref() == Some("Image") {
-        return Err(Fault::new(
-            Kind::NotOffered,
-            "danki's API does not offer PackageType Image; upload a zip, or name a directory (S3Bucket danki-local)",
-        ));
-    }
-    if settings.runtime.is_none() || settings.handler.is_none() {
-        return Err(Fault::invalid(
-            "Runtime and Handler are mandatory parameters for functions created with deployment packages.",
-        ));
+/// Whether it is an image, and whether everything is there that its kind needs.
+fn check_required(package_type: &Option<String>, settings: &Change) -> Result<bool, Fault> {
+    let is_image = match package_type.as_deref() {
+        Some("Image") => true,
+        None | Some("Zip") => false,
+        Some(other) => {
+            let constraint = "Member must satisfy enum value set: [Image, Zip]";
+            return Err(Fault::constraint(other, "packageType", constraint));
+        }
+    };
+    let for_zips = [
+        ("runtime", settings.runtime.is_some()),
+        ("handler", settings.handler.is_some()),
+        ("layers", settings.layers.as_ref().is_some_and(|layers| !layers.is_empty())),
+    ];
+    match for_zips.iter().find(|(_, given)| *given) {
+        Some((member, _)) if is_image => {
+            return Err(Fault::invalid(format!(
+                "Please don't provide {member} when the intended function PackageType is Image."
+            )));
+        }
+        _ if !is_image && (settings.runtime.is_none() || settings.handler.is_none()) => {
+            return Err(Fault::invalid(
+                "Runtime and Handler are mandatory parameters for functions created with deployment packages.",
+            ));
+        }
+        _ => {}
     }
     if settings.role.is_none() {
         return Err(Fault::constraint("null", "role", "Member must not be null"));
     }
-    Ok(())
+    Ok(is_image)
 }
 
 fn architecture(asked: Option<Vec<String>>) -> Result<String, Fault> {
@@ -149,10 +169,15 @@ pub fn too_large(operation: &str) -> Fault {
     Fault::new(Kind::RequestEntityTooLarge, message)
 }
 
-/// The code of a request: a zip in it, an uploaded one, or a directory.
-pub fn code_of(api: &Api, input: &CodeInput) -> Result<CodeOf, Fault> {
-    if input.image_uri.is_some() {
-        return Err(Fault::new(Kind::NotOffered, "danki's API does not offer ImageUri; upload a zip"));
+/// The code of a request: a zip in it, an uploaded one, a directory, or an image.
+pub fn code_of(api: &Api, input: &CodeInput, package_type: &str) -> Result<CodeOf, Fault> {
+    match (&input.image_uri, package_type == "Image") {
+        (Some(uri), true) => return code::image(uri),
+        (None, false) => {}
+        (None, true) => return Err(Fault::invalid("Please provide ImageUri when the PackageType is Image.")),
+        (Some(_), false) => {
+            return Err(Fault::invalid("Please don't provide ImageUri when the PackageType is Zip."));
+        }
     }
     match (&input.zip_file, &input.s3_bucket, &input.s3_key) {
         (Some(zip), None, None) => {

@@ -14,7 +14,13 @@ pub fn get_function(api: &Arc<Api>, request: &Request) -> Outcome {
     let location = format!("http://{}/_danki/code/{name}/{}", request.host, found.version.number);
     let mut answer = json!({
         "Configuration": view::with_state(api.region(), &name, found.version, qualifier.as_deref()),
-        "Code": { "RepositoryType": "S3", "Location": location },
+        "Code": match found.version.configuration.package_type.as_str() {
+            "Image" => {
+                let uri = found.version.code.dir.to_string_lossy();
+                json!({ "RepositoryType": "ECR", "ImageUri": uri, "ResolvedImageUri": uri })
+            }
+            _ => json!({ "RepositoryType": "S3", "Location": location }),
+        },
     });
     if !found.function.tags.is_empty() {
         answer["Tags"] = json!(found.function.tags);

@@ -37,7 +37,7 @@ pub fn publish(api: &Arc<Api>, request: &Request) -> Outcome {
     }
     let input: Input = request.json()?;
     let version = LayerVersion {
-        code: code_of(api, &input.content)?,
+        code: code_of(api, &input.content, "Zip")?,
         description: input.description,
         licence: input.license_info,
         runtimes: input.compatible_runtimes,

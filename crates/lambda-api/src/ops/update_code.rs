@@ -29,8 +29,9 @@ pub fn update_function_code(api: &Arc<Api>, request: &Request) -> Outcome {
     }
     let name = function_name(request)?.name;
     let input: Input = request.json()?;
-    api.account().function(api.region(), &name)?;
-    let code = code_of(api, &input.code)?;
+    let package_type =
+        api.account().function(api.region(), &name)?.latest.configuration.package_type.clone();
+    let code = code_of(api, &input.code, &package_type)?;
     let changed = api.change(|account| {
         let function = account.function_mut(api.region(), &name)?;
         begin_update(api, &name, &mut function.latest, input.revision_id.as_deref())?;

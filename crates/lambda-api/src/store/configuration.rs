@@ -25,8 +25,23 @@ pub struct Configuration {
     pub dead_letter: Option<String>,
     pub kms_key: Option<String>,
     pub logging: LogSettings,
-    /// `Zip`, or `Image` for an unpacked root file system.
+    /// `Zip` or `Image`.
     pub package_type: String,
+    /// Instead of what an image itself says.
+    #[serde(default)]
+    pub image: ImageSettings,
+}
+
+/// `ImageConfig`.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "PascalCase", default)]
+pub struct ImageSettings {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub entry_point: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub command: Option<Vec<String>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub working_directory: Option<String>,
 }
 
 /// `LoggingConfig`.
@@ -77,6 +92,7 @@ impl Default for Configuration {
             kms_key: None,
             logging: LogSettings::default(),
             package_type: "Zip".to_owned(),
+            image: ImageSettings::default(),
         }
     }
 }
@@ -102,6 +118,7 @@ pub struct Change {
     pub logging_config: Option<LogSettings>,
     pub snap_start: Option<ApplyOn>,
     pub file_system_configs: Option<Vec<Value>>,
+    pub image_config: Option<ImageSettings>,
     pub revision_id: Option<String>,
 }
 
@@ -173,6 +190,9 @@ impl Change {
         if let Some(logging) = self.logging_config {
             next.logging = checked_logging(logging)?;
         }
+        if let Some(image) = self.image_config {
+            next.image = checked_image(image)?;
+        }
         Ok(next)
     }
 
@@ -239,6 +259,23 @@ fn checked_runtime(runtime: String) -> Result<String, Fault> {
             "Value {runtime} at 'runtime' failed to satisfy constraint: {unknown}"
         ))),
     }
+}
+
+/// AWS's limits: 1,500 arguments each, 1,000 characters of a path.
+fn checked_image(image: ImageSettings) -> Result<ImageSettings, Fault> {
+    let lists = [("entryPoint", &image.entry_point), ("command", &image.command)];
+    for (member, list) in lists {
+        let length = list.as_ref().map_or(0, Vec::len);
+        if length > 1_500 {
+            let constraint = "Member must have length less than or equal to 1500";
+            return Err(Fault::constraint(&length.to_string(), &format!("imageConfig.{member}"), constraint));
+        }
+    }
+    if let Some(dir) = image.working_directory.as_ref().filter(|dir| dir.len() > 1_000) {
+        let constraint = "Member must have length less than or equal to 1000";
+        return Err(Fault::constraint(dir, "imageConfig.workingDirectory", constraint));
+    }
+    Ok(image)
 }
 
 fn checked_logging(mut logging: LogSettings) -> Result<LogSettings, Fault> {

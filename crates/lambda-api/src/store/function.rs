@@ -48,14 +48,14 @@ pub struct Version {
 /// Where a version's code is.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CodeOf {
-    /// Directory that becomes `/var/task`.
+    /// Directory that becomes `/var/task`, or the file of an image.
     pub dir: PathBuf,
     /// The zip it came from; none for a local path.
     pub zip: Option<PathBuf>,
     /// Base64 of SHA-256 of the zip.
     pub sha256: String,
     pub size: u64,
-    /// The user's own directory: changes there are picked up.
+    /// The user's own directory or image: changes there are picked up.
     pub local: bool,
 }
 

@@ -6,7 +6,7 @@ mod layer;
 mod persist;
 pub mod view;
 
-pub use configuration::{Change, Configuration, LogSettings};
+pub use configuration::{Change, Configuration, ImageSettings, LogSettings};
 pub use function::{
     Alias, CodeOf, EventInvoke, Function, LATEST, LastUpdate, Permission, Provisioned, State, UrlConfig,
     Version,

@@ -1,6 +1,6 @@
 //! The store in AWS's JSON shapes.
 
-use super::{Alias, EventInvoke, Function, LastUpdate, Layer, LayerVersion, State, UrlConfig, Version};
+use super::{Alias, EventInvoke, Function, ImageSettings, LastUpdate, Layer, LayerVersion, State, UrlConfig, Version};
 use crate::arn;
 use serde_json::{Map, Value, json};
 
@@ -44,6 +44,9 @@ pub fn configuration(
         put("Runtime", Some(c.runtime.clone().into()));
         put("Handler", Some(c.handler.clone().into()));
         put("RuntimeVersionConfig", runtime_version(&c.runtime));
+    }
+    if c.image != ImageSettings::default() {
+        put("ImageConfigResponse", Some(json!({ "ImageConfig": c.image })));
     }
     put("Environment", c.environment.as_ref().map(|variables| json!({ "Variables": variables })));
     put("VpcConfig", c.vpc.clone());

@@ -2,7 +2,8 @@
 
 #![allow(clippy::unwrap_used, reason = "test code, but clippy knows only test functions")]
 
-use danki_testkit::{Lab, Settings, skipped};
+use danki_model::{ImageSpec, Runtime};
+use danki_testkit::{Lab, Settings, bash_image, skipped};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::fs;
@@ -162,5 +163,75 @@ def handler(event, context):
     spec.layers.reverse();
     let reply = lab.deploy(spec).unwrap().invoke(&json!({})).unwrap();
     assert_eq!(reply.json()["value"], 1);
+    assert_eq!(lab.stop().unwrap().left, Vec::<String>::new());
+}
+
+/// A runtime in bash alone that answers with what it finds, a line of JSON text for each.
+const INSIDE: &str = r#"#!/bin/bash
+set -u
+api=$AWS_LAMBDA_RUNTIME_API
+refused() { (: > "$1") 2> /dev/null && echo written || echo refused; }
+request() {
+  local line
+  exec 3<>"/dev/tcp/${api%:*}/${api##*:}"
+  printf '%s /2018-06-01/runtime/%s HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: %d\r\n\r\n%s' "$1" "$2" "${#3}" "$3" >&3
+  while IFS= read -r line <&3 && line=${line%$'\r'} && [[ -n $line ]]; do
+    case ${line,,} in lambda-runtime-aws-request-id:*) id=${line#*: } ;; esac
+  done
+  exec 3>&-
+}
+roots=(/*)
+while true; do
+  request GET invocation/next ''
+  request POST "invocation/$id/response" "{\"cwd\": \"$PWD\", \"arguments\": \"$*\", \"greeting\": \"$GREETING\",
+    \"region\": \"$AWS_REGION\", \"own\": \"${OWN-}\", \"handler\": \"${_HANDLER-none}\", \"uid\": $UID, \"root\": \"${roots[*]}\",
+    \"secret\": \"$([[ -e /app/secret ]] && echo there || echo gone)\", \"resolver\": \"$(read -r l < /etc/resolv.conf; echo "$l")\",
+    \"app\": \"$(refused /app/x)\", \"slash\": \"$(refused /x)\", \"tmp\": \"$(refused /tmp/x)\", \"null\": \"$(refused /dev/null)\"}"
+done
+"#;
+
+#[test]
+fn a_container_image_is_its_own_root() {
+    if skipped("container image") {
+        return;
+    }
+    let lab = Lab::start("image", Settings::default()).unwrap();
+    let archive = lab.dir().join("image.tar");
+    bash_image(&archive, INSIDE).unwrap();
+    let mut spec = danki_testkit::function("hello-provided").unwrap();
+    let image = ImageSpec { archive, entry_point: None, command: None, working_directory: None };
+    (spec.runtime, spec.handler, spec.image) = (Runtime::Provided, String::new(), Some(image.clone()));
+    spec.environment = BTreeMap::from([("OWN".to_owned(), "mine".to_owned())]);
+    let region = spec.region.clone();
+    let seen = lab.deploy(spec.clone()).unwrap().invoke(&json!({})).unwrap();
+    assert_eq!(seen.function_error, None, "{}", seen.text());
+    let seen = seen.json();
+    for (key, expect) in [
+        ("cwd", "/app"),
+        ("arguments", "app.handler"),
+        ("greeting", "from the image"),
+        // Lambda's variables are over the image's.
+        ("region", region.as_str()),
+        ("own", "mine"),
+        ("handler", "none"),
+        ("secret", "gone"),
+        ("resolver", "nameserver 169.254.100.1"),
+        ("app", "refused"),
+        ("slash", "refused"),
+        ("tmp", "written"),
+        ("null", "written"),
+    ] {
+        assert_eq!(seen[key], expect, "{key}: {seen}");
+    }
+    assert!(seen["uid"].as_u64().unwrap() >= 100_000, "{seen}");
+    let root = seen["root"].as_str().unwrap();
+    assert!(root.contains("/app") && root.contains("/tmp") && !root.contains("/usr/share"), "{root}");
+    // `ImageConfig` instead of the image's own command.
+    spec.image = Some(ImageSpec { command: Some(vec!["other.handler".to_owned()]), ..image.clone() });
+    let other = lab.deploy(spec.clone()).unwrap().invoke(&json!({})).unwrap();
+    assert_eq!(other.json()["arguments"], "other.handler", "{}", other.text());
+    spec.image = Some(ImageSpec { entry_point: Some(vec!["nothing".to_owned()]), ..image });
+    let refused = lab.deploy(spec).err().unwrap().to_string();
+    assert!(refused.contains("\"nothing\" is not an executable file in it"), "{refused}");
     assert_eq!(lab.stop().unwrap().left, Vec::<String>::new());
 }

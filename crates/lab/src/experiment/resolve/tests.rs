@@ -106,6 +106,115 @@ fn mistakes_are_told_with_their_place() {
     assert!(scaled.contains("time_scale = 11 is outside 1 to 10"), "{scaled}");
 }
 
+const TEMPLATE: &str = "
+Transform: AWS::Serverless-2016-10-31
+Parameters:
+  Stage: { Type: String, Default: dev }
+Globals:
+  Function: { Runtime: nodejs20.x, Timeout: 10, MemorySize: 512 }
+Resources:
+  Shared: { Type: AWS::Serverless::LayerVersion, Properties: { LayerName: shared, ContentUri: layer } }
+  Orders:
+    Type: AWS::Serverless::Function
+    Properties:
+      FunctionName: !Sub 'orders-${Stage}'
+      CodeUri: f
+      Handler: index.handler
+      AutoPublishAlias: live
+      ProvisionedConcurrencyConfig: { ProvisionedConcurrentExecutions: 2 }
+      Layers: [!Ref Shared]
+      Tracing: Active
+      Environment: { Variables: { TABLE: !Ref Table, AA: below } }
+  Inline: { Type: AWS::Serverless::Function, Properties: { Handler: a.b, InlineCode: x } }
+  Table: { Type: AWS::Serverless::SimpleTable, Properties: { TableName: !Sub 't-${Stage}' } }
+  Queue: { Type: AWS::SQS::Queue }
+";
+
+const OF_TEMPLATE: &str = r#"
+name = "x"
+[function]
+template = "app/template.yaml"
+resource = "Orders"
+environment = { AA = "above" }
+[[variant]]
+name = "as-it-is"
+[[variant]]
+name = "prod"
+memory_mb = 1024
+parameters = { Stage = "prod" }
+provisioned_concurrency = 5
+"#;
+
+impl Fixture {
+    fn with_template() -> Fixture {
+        let fixture = Fixture::new();
+        for dir in ["app", "app/f", "app/layer"] {
+            fs::create_dir(fixture.dir.path().join(dir)).expect("made");
+        }
+        fs::write(fixture.dir.path().join("app/f/index.mjs"), "").expect("written");
+        fs::write(fixture.dir.path().join("app/template.yaml"), TEMPLATE).expect("written");
+        fixture
+    }
+}
+
+#[test]
+fn a_template_gives_what_the_file_does_not_say() {
+    let fixture = Fixture::with_template();
+    let e = fixture.parse(OF_TEMPLATE, &Options::default()).expect("fine");
+    let [a, b] = e.variants.as_slice() else { panic!("two variants") };
+    let f = &a.function;
+    assert_eq!((f.name.as_str(), f.memory.mb(), f.timeout_ms), ("orders-dev", 512, 10_000));
+    assert_eq!((f.environment["TABLE"].as_str(), f.environment["AA"].as_str()), ("t-dev", "above"));
+    assert!(f.code.ends_with("app/f") && f.layers[0].ends_with("app/layer"), "{f:?}");
+    assert_eq!((a.provisioned_concurrency, b.provisioned_concurrency), (Some(2), Some(5)));
+    assert_eq!((b.function.name.as_str(), b.function.memory.mb()), ("orders-prod", 1_024));
+    let tables = &e.region.dynamodb.as_ref().expect("the template has tables").tables;
+    assert_eq!(tables.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(), ["t-dev", "t-prod"]);
+    assert_eq!(e.xray_sampling, Some(1.0), "Tracing: Active");
+    assert!(e.notes.len() == 1 && e.notes[0].contains("Queue: AWS::SQS::Queue is not run here"), "{:?}", e.notes);
+    let dir = OF_TEMPLATE.replace("app/template.yaml", "app");
+    assert_eq!(fixture.parse(&dir, &Options::default()).expect("fine").variants.len(), 2);
+}
+
+#[test]
+fn what_cannot_be_taken_from_a_template_is_told() {
+    let fixture = Fixture::with_template();
+    for (from, to, expect) in [
+        ("resource = \"Orders\"\n", "", "say which one: resource = \"…\", one of Orders, Inline"),
+        ("\"Orders\"", "\"Order\"", "no function \"Order\"\nhint: it has: Orders, Inline"),
+        ("\"Orders\"", "\"Inline\"", "an experiment takes a directory\nhint: put the code"),
+        ("app/template.yaml", "f", "there is no template in"),
+        ("app/template.yaml", "nothing.yaml", "nothing.yaml: No such file"),
+        ("Stage = \"prod\"", "Stag = \"prod\"", "no parameter \"Stag\"\nhint: it has: Stage"),
+        ("template = \"app/template.yaml\"\n", "", "resource is of a template; there is none"),
+    ] {
+        let text = OF_TEMPLATE.replace(from, to);
+        assert_ne!(text, OF_TEMPLATE, "{from}");
+        let got = fixture.parse(&text, &Options::default()).expect_err(to);
+        assert!(got.contains(expect), "{got}\nlacks {expect}");
+    }
+}
+
+#[test]
+fn an_image_brings_its_own_runtime() {
+    let fixture = Fixture::new();
+    fs::write(fixture.dir.path().join("image.tar"), "").expect("written");
+    let text = TWO.replace("dir = \"f\"", "image = \"image.tar\"\ncommand = [\"app.handler\"]");
+    let e = fixture.parse(&text, &Options::default()).expect("fine");
+    let image = e.variants[0].function.image.as_ref().expect("an image");
+    assert!(image.archive.ends_with("image.tar"));
+    assert_eq!(image.command.as_deref(), Some(&["app.handler".to_owned()][..]));
+    for (from, to, expect) in [
+        ("image.tar", "no.tar", "no.tar: No such file"),
+        ("image.tar", "f", "is not a file\nhint: `docker save"),
+        ("image =", "handler = \"a.b\"\nimage =", "image and handler are both given"),
+        ("image = \"image.tar\"", "dir = \"f\"", "are of an image; there is none"),
+    ] {
+        let got = fixture.parse(&text.replace(from, to), &Options::default()).expect_err(to);
+        assert!(got.contains(expect), "{got}\nlacks {expect}");
+    }
+}
+
 #[test]
 fn dependencies_that_are_not_installed_are_named() {
     let fixture = Fixture::new();
