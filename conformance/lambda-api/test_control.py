@@ -1,7 +1,12 @@
 """Functions, versions, aliases, layers, tags, policies and settings: create, look, change, delete, and what is refused."""
 
+import io
+import json
 import os
+import platform
 import re
+import subprocess
+import tarfile
 import tempfile
 import unittest
 import urllib.request
@@ -10,6 +15,43 @@ from danki import ACCOUNT, CODE, ROLE, Case, package
 
 ARN = f"arn:aws:lambda:us-east-1:{ACCOUNT}:function:"
 NEVER = {"ZipFile": package({"app.py": "def handler(event, context):\n    return 'second'\n"})}
+
+
+RUNTIME = """#!/bin/bash
+request() {
+  exec 3<>"/dev/tcp/${AWS_LAMBDA_RUNTIME_API%:*}/${AWS_LAMBDA_RUNTIME_API##*:}"
+  printf '%s /2018-06-01/runtime/invocation/%s HTTP/1.1\\r\\nHost: x\\r\\nConnection: close\\r\\nContent-Length: %d\\r\\n\\r\\n%s' "$1" "$2" "${#3}" "$3" >&3
+  while IFS= read -r line <&3 && line=${line%$'\\r'} && [[ -n $line ]]; do
+    case ${line,,} in lambda-runtime-aws-request-id:*) id=${line#*: } ;; esac
+  done
+  exec 3>&-
+}
+while true; do request GET next ''; request POST "$id/response" "\\"WORD $*\\""; done
+"""
+
+
+def image(path, word):
+    """What `docker save` would write of this machine's bash and a runtime in it."""
+    needed = subprocess.run(["ldd", "/bin/bash"], capture_output=True, text=True, check=True).stdout.split()
+    files = {name: open(name, "rb").read() for name in ["/bin/bash", *(w for w in needed if w.startswith("/"))]}
+    files["/run.sh"] = RUNTIME.replace("WORD", word).encode()
+    config = {"architecture": {"aarch64": "arm64"}.get(platform.machine(), "amd64"), "os": "linux",
+              "config": {"Entrypoint": ["/run.sh"]}}
+    parts = {"c.json": json.dumps(config).encode(), "l.tar": tar(files),
+             "manifest.json": json.dumps([{"Config": "c.json", "Layers": ["l.tar"]}]).encode()}
+    with open(path + ".new", "wb") as file:
+        file.write(tar(parts))
+    os.rename(path + ".new", path)
+
+
+def tar(files):
+    packed = io.BytesIO()
+    with tarfile.open(fileobj=packed, mode="w") as archive:
+        for name, content in files.items():
+            entry = tarfile.TarInfo(name.lstrip("/"))
+            entry.size, entry.mode = len(content), 0o755
+            archive.addfile(entry, io.BytesIO(content))
+    return packed.getvalue()
 
 
 class Functions(Case):
@@ -61,7 +103,8 @@ class Functions(Case):
             ("InvalidParameterValueException", "java21", {"Runtime": "java21"}),
             ("InvalidParameterValueException", "unzip", {"Code": {"ZipFile": b"no zip"}}),
             ("InvalidParameterValueException", "NoSuchBucket", {"Code": {"S3Bucket": "nowhere", "S3Key": "k"}}),
-            ("OperationNotOfferedByDanki", "Image", {"PackageType": "Image", "Code": {"ImageUri": "x"}}),
+            ("InvalidParameterValueException", "Image", {"PackageType": "Image", "Code": {"ImageUri": "x"}}),
+            ("InvalidParameterValueException", "PackageType is Zip", {"Code": {"ImageUri": "/x"}}),
             ("InvalidParameterValueException", "SnapStart", {"SnapStart": {"ApplyOn": "PublishedVersions"}}),
         ):
             with self.subTest(word):
@@ -116,6 +159,27 @@ class Functions(Case):
             with open(path, "w") as file:
                 file.write("def handler(event, context):\n    return 2\n")
             self.until(lambda: self.invoke(name)["Payload"] == 2)
+
+    def test_a_container_image(self):
+        create = lambda uri, **more: self.aws.create_function(
+            FunctionName="image", PackageType="Image", Role=ROLE, Code={"ImageUri": uri}, **more)
+        for uri in ("1234.dkr.ecr.us-east-1.amazonaws.com/x:latest", "relative.tar", "/nonexistent.tar"):
+            self.refused("InvalidParameterValueException", create, "docker save", uri=uri)
+        with tempfile.TemporaryDirectory() as place:
+            path = os.path.join(place, "image.tar")
+            image(path, "one")
+            self.addCleanup(self.forget, "image")
+            made = create(path, ImageConfig={"Command": ["app.handler"]})
+            self.assertEqual((made["PackageType"], made["ImageConfigResponse"]["ImageConfig"]["Command"]), ("Image", ["app.handler"]))
+            self.assertNotIn("Runtime", made)
+            self.aws.get_waiter("function_active").wait(FunctionName="image", WaiterConfig={"Delay": 0.05})
+            self.assertEqual(self.aws.get_function(FunctionName="image")["Code"]["ImageUri"], path)
+            self.assertEqual(self.invoke("image")["Payload"], "one app.handler")
+            # The same file again is another image, deployed by itself.
+            image(path, "two")
+            self.until(lambda: self.invoke("image")["Payload"] == "two app.handler")
+            self.refused("InvalidParameterValueException", self.aws.update_function_code, "ImageUri",
+                         FunctionName="image", ZipFile=CODE)
 
     def test_a_wrong_handler_is_said_at_once(self):
         name = self.function(ready=False, Handler="other.handler")

@@ -210,3 +210,46 @@ fn wait_for(what: &str, mut done: impl FnMut() -> bool) {
     }
     panic!("waited too long for {what}");
 }
+
+const PYTHON: &str = "
+import time
+def handler(event, context):
+    import decimal, xml.dom.minidom, unittest.mock, email.mime.multipart, http.server
+    until = time.process_time() + 0.1
+    while time.process_time() < until:
+        sum(range(1000))
+    return 'done'
+";
+
+/// py-spy looks at each invocation; the first one loads modules, the second does not.
+#[test]
+fn a_python_function_is_profiled() {
+    if !can_run("profiles of Python") {
+        return;
+    }
+    let tools = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/tools/py-spy/bin");
+    if !tools.join("py-spy").exists() {
+        println!("skipped: profiles of Python: no py-spy; `make prepare` installs it");
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    fs::write(dir.path().join("app.py"), PYTHON).expect("written");
+    let text = "name = 'p'\n[host]\nprofile = true\n[function]\ndir = '.'\nmemory_mb = 1769\ntimeout_s = 20\n[load]\nkind = 'sequence'\ncount = 2\n";
+    fs::write(dir.path().join("p.toml"), text).expect("written");
+    let out = dir.path().join("out");
+    let path = format!("{}:{}", tools.display(), std::env::var("PATH").unwrap_or_default());
+    let output =
+        danki().arg("bench").arg(dir.path().join("p.toml")).arg("--out").arg(&out).env("PATH", path).output();
+    let output = output.expect("danki starts");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let verdicts = fs::read_to_string(out.join("profiles.jsonl")).expect("there");
+    let verdicts: Vec<Value> =
+        verdicts.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    assert_eq!(verdicts.len(), 2, "{verdicts:?}");
+    let of = |key: &str| verdicts.iter().map(|v| v[key].as_f64().expect("a number")).collect::<Vec<f64>>();
+    let (busy, modules) = (of("busy_ms"), of("modules_ms"));
+    assert!(busy.iter().all(|ms| *ms > 20.0), "{verdicts:?}");
+    assert!(modules.iter().any(|ms| *ms > 0.0) && modules.contains(&0.0), "{verdicts:?}");
+    assert!(verdicts.iter().all(|v| v["created_socket"] == false && v["gc_ms"].is_null()), "{verdicts:?}");
+    assert_eq!(fs::read_dir(out.join("profiles/python")).expect("there").count(), 2);
+}

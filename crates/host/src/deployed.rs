@@ -91,10 +91,11 @@ fn absolute(mut spec: FunctionSpec) -> Result<FunctionSpec, Error> {
     (spec.layers, spec.code) = (layers?, code);
     if let Some(image) = &mut spec.image {
         let problem = |e: std::io::Error| format!("image {}: {e}", image.archive.display());
-        image.archive = image.archive.canonicalize().map_err(problem).map_err(|p| Error::BadFunction {
-            function: spec.name.clone(),
-            problem: p,
-        })?;
+        image.archive = image
+            .archive
+            .canonicalize()
+            .map_err(problem)
+            .map_err(|p| Error::BadFunction { function: spec.name.clone(), problem: p })?;
     }
     Ok(spec)
 }

@@ -119,7 +119,8 @@ impl Env {
     /// Has its Python runtime looked at from now on, where profiles are made; again for the same invocation does nothing.
     pub async fn spy_on(&mut self, request_id: &str) {
         let is_python = matches!(self.function.spec.runtime, Runtime::Python(_));
-        let (Some(spies), Some(pid), None, true) = (&self.shared.spies, self.runtime_pid, &self.spy, is_python)
+        let (Some(spies), Some(pid), None, true) =
+            (&self.shared.spies, self.runtime_pid, &self.spy, is_python)
         else {
             return;
         };

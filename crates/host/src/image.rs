@@ -29,8 +29,11 @@ pub struct Ready {
 pub const PLACES: [&str; 4] =
     ["/etc/resolv.conf", "/etc/hosts", "/etc/danki/ca-root.crt", "/etc/ssl/certs/ca-certificates.crt"];
 /// Other places where programs look for trusted roots; only laid over where the image has one.
-const BUNDLES: [&str; 3] =
-    ["/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/cert.pem"];
+const BUNDLES: [&str; 3] = [
+    "/etc/pki/tls/certs/ca-bundle.crt",
+    "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem",
+    "/etc/ssl/cert.pem",
+];
 /// Where packages that bring their own are installed.
 const LIBRARIES: [&str; 5] = ["var/task", "opt", "var/lang/lib", "usr/local/lib", "usr/lib/python3"];
 /// Lambda has its own of these.
@@ -46,8 +49,12 @@ pub fn ready(spec: &ImageSpec, images: &Path) -> Result<Ready, String> {
         other => other,
     };
     let shown = spec.archive.display();
-    let image = danki_image::unpack(&spec.archive, images, architecture).map_err(|e| format!("image {shown}: {e}"))?;
-    PLACES.iter().try_for_each(|file| image.place(Path::new(file))).map_err(|e| format!("image {shown}: {e}"))?;
+    let image = danki_image::unpack(&spec.archive, images, architecture)
+        .map_err(|e| format!("image {shown}: {e}"))?;
+    PLACES
+        .iter()
+        .try_for_each(|file| image.place(Path::new(file)))
+        .map_err(|e| format!("image {shown}: {e}"))?;
     let variables: BTreeMap<String, String> =
         image.config.variables().into_iter().filter(|(name, _)| !is_reserved(name)).collect();
     let cwd = spec.working_directory.as_deref().unwrap_or(&image.config.working_directory);
@@ -57,7 +64,9 @@ pub fn ready(spec: &ImageSpec, images: &Path) -> Result<Ready, String> {
     }
     let mut argv = image.config.command(spec.entry_point.as_deref(), spec.command.as_deref());
     let Some(program) = argv.first_mut() else {
-        return Err(format!("image {shown}: neither ENTRYPOINT nor CMD\nhint: say command = [\"…\"], or ImageConfig"));
+        return Err(format!(
+            "image {shown}: neither ENTRYPOINT nor CMD\nhint: say command = [\"…\"], or ImageConfig"
+        ));
     };
     let search = variables.get("PATH").map_or(PATH, String::as_str);
     let found = image.program(program, search, &cwd).ok_or_else(|| {
@@ -78,10 +87,11 @@ fn inside(root: &Path, dir: &str) -> Option<PathBuf> {
 fn bundles(image: &Image) -> Vec<PathBuf> {
     let own = PLACES.iter().filter(|place| place.starts_with("/etc/ssl"));
     let others = BUNDLES.iter().filter(|path| image.has_file(Path::new(path)));
-    let packages = LIBRARIES.iter().filter_map(|dir| Some((dir, inside(&image.root, dir)?))).flat_map(|(dir, found)| {
-        let place = Path::new("/").join(dir);
-        files::bundled_roots(&found).into_iter().map(move |path| place.join(path))
-    });
+    let packages =
+        LIBRARIES.iter().filter_map(|dir| Some((dir, inside(&image.root, dir)?))).flat_map(|(dir, found)| {
+            let place = Path::new("/").join(dir);
+            files::bundled_roots(&found).into_iter().map(move |path| place.join(path))
+        });
     own.chain(others).map(PathBuf::from).chain(packages).collect()
 }
 

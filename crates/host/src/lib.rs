@@ -132,7 +132,8 @@ impl Host {
         let is_python = matches!(deployed.spec.runtime, danki_model::Runtime::Python(_));
         if is_python && self.shared.spies.as_ref().is_some_and(|spies| !spies.are_there()) {
             self.shared.caveat(
-                "Python functions have no profile: there is no py-spy on PATH (pip install py-spy)".to_owned(),
+                "Python functions have no profile: there is no py-spy on PATH (pip install py-spy)"
+                    .to_owned(),
             );
         }
         let version = self.yard.deploy(deployed);

@@ -402,7 +402,8 @@ mod tests {
         };
         let told: Vec<String> = mounts(&places(), &function, 1).into_iter().map(target).collect();
         let bundle = "/var/task/certifi/cacert.pem";
-        let over = ["/usr", "/etc", "/etc/resolv.conf", "/etc/hosts", "Proc", "Dev", "Disk", bundle, CA_ROOT_INSIDE];
+        let over =
+            ["/usr", "/etc", "/etc/resolv.conf", "/etc/hosts", "Proc", "Dev", "Disk", bundle, CA_ROOT_INSIDE];
         assert_eq!(told, over);
     }
 

@@ -19,7 +19,10 @@ pub(crate) struct Archive<R> {
 }
 
 enum Place {
-    At { offset: u64, size: u64 },
+    At {
+        offset: u64,
+        size: u64,
+    },
     /// The older `docker save` writes equal layers once.
     LinkTo(String),
 }
@@ -109,7 +112,8 @@ pub(crate) fn check_headers(reader: &mut (impl Read + Seek)) -> Result<(), Error
         if kind.is_gnu_sparse() {
             return Err(refused("sparse files are not offered"));
         }
-        if (is_extended || kind.is_gnu_longname() || kind.is_gnu_longlink()) && entry.size() > EXTENSION_BYTES {
+        if (is_extended || kind.is_gnu_longname() || kind.is_gnu_longlink()) && entry.size() > EXTENSION_BYTES
+        {
             return Err(Error::TooLarge { what: "bytes of a header", allowed: EXTENSION_BYTES });
         }
         if is_extended {

@@ -37,7 +37,9 @@ pub enum Error {
         problem: String,
     },
     /// For another machine.
-    #[error("the image is for {found}; this machine runs linux/{wanted}\nhint: docker build --platform linux/{wanted}")]
+    #[error(
+        "the image is for {found}; this machine runs linux/{wanted}\nhint: docker build --platform linux/{wanted}"
+    )]
     Platform {
         /// What the image says.
         found: String,

@@ -95,8 +95,7 @@ fn each(
     let mut tar = tar::Archive::new(layer);
     for entry in tar.entries_with_seek().map_err(broken)? {
         let mut entry = entry.map_err(broken)?;
-        let too_many =
-            || Error::TooLarge { what: "entries of layers", allowed: Limits::default().entries };
+        let too_many = || Error::TooLarge { what: "entries of layers", allowed: Limits::default().entries };
         left.entries = left.entries.checked_sub(1).ok_or_else(too_many)?;
         let path = entry.path().map_err(broken)?.into_owned();
         let inside = inside(&path).ok_or_else(|| problem(blob, &path, "the path climbs".to_owned()))?;

@@ -31,6 +31,9 @@ pub struct Image {
     pub config: Config,
 }
 
+/// Images below one directory. Running environments may use each of them, so none is removed while danki runs.
+const IMAGES: usize = 64;
+
 /// Unpacks an archive below `into`, unless the same image is already there. `architecture` is OCI's name of the machine's: `amd64`, `arm64`.
 pub fn unpack(archive: &Path, into: &Path, architecture: &str) -> Result<Image, Error> {
     let at = |source: io::Error| Error::File { path: archive.to_path_buf(), source };
@@ -40,6 +43,12 @@ pub fn unpack(archive: &Path, into: &Path, architecture: &str) -> Result<Image, 
     if !root.is_dir() {
         let made = |source: io::Error| Error::File { path: into.to_path_buf(), source };
         fs::create_dir_all(into).map_err(made)?;
+        if fs::read_dir(into).map_err(made)?.count() >= IMAGES {
+            return Err(Error::TooLarge {
+                what: "images that this danki has unpacked; start it again",
+                allowed: IMAGES as u64,
+            });
+        }
         let partial = tempfile::Builder::new().prefix("partial-").tempdir_in(into).map_err(made)?;
         fs::set_permissions(partial.path(), Permissions::from_mode(0o755)).map_err(made)?;
         apply(&mut archive, &manifest, partial.path(), Limits::default(), into)?;
@@ -120,7 +129,8 @@ impl Config {
 
     /// `ENV`, by name.
     pub fn variables(&self) -> BTreeMap<String, String> {
-        let pair = |text: &String| text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let pair =
+            |text: &String| text.split_once('=').map(|(name, value)| (name.to_owned(), value.to_owned()));
         self.environment.iter().filter_map(pair).filter(|(name, _)| !name.is_empty()).collect()
     }
 }

@@ -206,5 +206,6 @@ fn checked<R: Read + Seek>(archive: &mut Archive<R>, blob: &Blob) -> Result<Vec<
 }
 
 fn parse<T: DeserializeOwned>(name: &str, bytes: &[u8]) -> Result<T, Error> {
-    serde_json::from_slice(bytes).map_err(|e| Error::Manifest { name: name.to_owned(), problem: e.to_string() })
+    serde_json::from_slice(bytes)
+        .map_err(|e| Error::Manifest { name: name.to_owned(), problem: e.to_string() })
 }

@@ -3,8 +3,8 @@
 
 use crate::Error;
 use rustix::fs::{
-    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT, fchmod, fstat, futimens, linkat,
-    mkdirat, openat, openat2, statat, symlinkat, unlinkat,
+    AtFlags, CWD, FileType, Mode, OFlags, ResolveFlags, Timespec, Timestamps, UTIME_OMIT, fchmod, fstat,
+    futimens, linkat, mkdirat, openat, openat2, statat, symlinkat, unlinkat,
 };
 use rustix::io::Errno;
 use std::ffi::OsStr;

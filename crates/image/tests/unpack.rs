@@ -90,10 +90,12 @@ fn sha256(bytes: &[u8]) -> String {
 /// An OCI archive: an index of two platforms and an attestation.
 fn oci(layers: &[Vec<u8>]) -> Vec<(String, Vec<u8>)> {
     let blob = |bytes: &[u8]| (format!("blobs/sha256/{}", sha256(bytes)), bytes.to_vec());
-    let describe = |bytes: &[u8]| json!({ "digest": format!("sha256:{}", sha256(bytes)), "size": bytes.len() });
+    let describe =
+        |bytes: &[u8]| json!({ "digest": format!("sha256:{}", sha256(bytes)), "size": bytes.len() });
     let config = configuration();
     let described: Vec<_> = layers.iter().map(|layer| describe(layer)).collect();
-    let manifest = json!({ "schemaVersion": 2, "config": describe(&config), "layers": described }).to_string();
+    let manifest =
+        json!({ "schemaVersion": 2, "config": describe(&config), "layers": described }).to_string();
     let platform = |os: &str, architecture: &str| {
         let mut descriptor = describe(manifest.as_bytes());
         descriptor["platform"] = json!({ "os": os, "architecture": architecture });
@@ -118,9 +120,8 @@ fn gzipped(bytes: &[u8]) -> Vec<u8> {
 
 /// Two frames and one to be skipped between them, as chunked layers have them.
 fn zstd(bytes: &[u8]) -> Vec<u8> {
-    let frame = |part: &[u8]| {
-        ruzstd::encoding::compress_to_vec(part, ruzstd::encoding::CompressionLevel::Fastest)
-    };
+    let frame =
+        |part: &[u8]| ruzstd::encoding::compress_to_vec(part, ruzstd::encoding::CompressionLevel::Fastest);
     let (one, two) = bytes.split_at(bytes.len() / 2);
     let skipped = [&0x184d_2a5a_u32.to_le_bytes()[..], &3_u32.to_le_bytes(), b"abc"].concat();
     [frame(one), skipped, frame(two)].concat()
@@ -213,7 +214,11 @@ fn layers_go_over_each_other_with_whiteouts() {
         assert_eq!(listed(&root), expect, "{form}");
         let run = fs::metadata(root.join("bin/run")).unwrap();
         // Not setuid, with its time, and one file with two names.
-        assert_eq!((run.permissions().mode() & 0o7777, run.mtime(), run.nlink()), (0o755, 1_600_000_000, 2), "{form}");
+        assert_eq!(
+            (run.permissions().mode() & 0o7777, run.mtime(), run.nlink()),
+            (0o755, 1_600_000_000, 2),
+            "{form}"
+        );
     }
 }
 
@@ -281,9 +286,25 @@ fn what_is_no_image_says_so() {
 
 /// Names, and targets of links, that lead everywhere.
 const NAMES: [&str; 16] = [
-    "a", "b", "a/b", "a/b/c", "l", "l/x", "l/../x", "../x", "/x", "..", ".wh.a", "a/.wh..wh..opq", "l/.wh.x", ".wh...", ".wh..", "l/.wh...",
+    "a",
+    "b",
+    "a/b",
+    "a/b/c",
+    "l",
+    "l/x",
+    "l/../x",
+    "../x",
+    "/x",
+    "..",
+    ".wh.a",
+    "a/.wh..wh..opq",
+    "l/.wh.x",
+    ".wh...",
+    ".wh..",
+    "l/.wh...",
 ];
-const TARGETS: [&str; 9] = ["/", "..", "../..", "../outside", "/outside", "a", "l", "/proc/self/root", "../../../../tmp"];
+const TARGETS: [&str; 9] =
+    ["/", "..", "../..", "../outside", "/outside", "a", "l", "/proc/self/root", "../../../../tmp"];
 
 fn entry() -> impl Strategy<Value = Entry> {
     let name = || prop::sample::select(&NAMES[..]);

@@ -68,8 +68,7 @@ enum Work {
 
 /// What a profiler writes: the directory below the run's profiles, the ending, and the reader.
 type Kind = (&'static str, &'static str, fn(&str, &str) -> Option<ProfileVerdict>);
-const KINDS: [Kind; 2] =
-    [("", ".cpuprofile", verdict), ("python", ".speedscope.json", speedscope::verdict)];
+const KINDS: [Kind; 2] = [("", ".cpuprofile", verdict), ("python", ".speedscope.json", speedscope::verdict)];
 
 /// Folds the profiles in a directory that envs wrote to into a file that is out of their reach.
 pub fn fold(dir: &Path, verdicts_at: &Path) -> Result<Vec<ProfileVerdict>, Error> {

@@ -137,7 +137,9 @@ fn index(table: Properties<'_>, properties: Properties<'_>, local: bool) -> Resu
             Some("KEYS_ONLY") => Projection::KeysOnly,
             Some("INCLUDE") => {
                 let text = |node: &Node| {
-                    node.as_text().map(str::to_owned).ok_or_else(|| Error::at(node.line, "an attribute's name is text"))
+                    node.as_text()
+                        .map(str::to_owned)
+                        .ok_or_else(|| Error::at(node.line, "an attribute's name is text"))
                 };
                 let names = projection.list("NonKeyAttributes")?.iter().map(text);
                 Projection::Include(names.collect::<Result<_, _>>()?)

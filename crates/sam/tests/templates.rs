@@ -244,7 +244,9 @@ fn indexes_have_keys_and_projections() {
     let told: Vec<_> = template.tables[0]
         .indexes
         .iter()
-        .map(|i| (i.name.as_str(), i.local, i.hash.kind, i.range.as_ref().map(|r| r.name.as_str()), &i.projection))
+        .map(|i| {
+            (i.name.as_str(), i.local, i.hash.kind, i.range.as_ref().map(|r| r.name.as_str()), &i.projection)
+        })
         .collect();
     let include = Projection::Include(vec!["sum".to_owned()]);
     assert_eq!(

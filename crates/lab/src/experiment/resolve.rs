@@ -121,14 +121,8 @@ impl Resolver<'_> {
         let event = self.event(file.event, file.event_file).map_err(|bad| bad.at(place("event_file")))?;
         let event = quick_event.or(event).unwrap_or_default();
         let mut templates = Templates::default();
-        let variants = self.variants(
-            &file.name,
-            file.variant,
-            &file.function,
-            &region.name,
-            &event,
-            &mut templates,
-        )?;
+        let variants =
+            self.variants(&file.name, file.variant, &file.function, &region.name, &event, &mut templates)?;
         templates.seed(&mut region);
         // Without `[xray]`, a template that says `Tracing: Active` has it with its defaults.
         let xray_sampling = file.xray.map(|xray| xray.sampling).or(templates.traced().then_some(1.0));
@@ -251,7 +245,8 @@ impl Resolver<'_> {
         templates: &mut Templates,
     ) -> Bad<(FunctionSpec, Option<u32>)> {
         if keys.template.is_none() {
-            let of_template = [("resource", keys.resource.is_some()), ("parameters", !keys.parameters.is_empty())];
+            let of_template =
+                [("resource", keys.resource.is_some()), ("parameters", !keys.parameters.is_empty())];
             return match of_template.iter().find(|(_, given)| *given) {
                 Some((key, _)) => Err(BadInput::new(format!("{key} is of a template; there is none"))
                     .hint("name it: template = \"template.yaml\"")),
@@ -300,9 +295,12 @@ impl Resolver<'_> {
 
     /// A directory, who runs it, and its handler.
     fn code(&self, keys: &FunctionKeys) -> Bad<Code> {
-        let of_image = keys.entry_point.is_some() || keys.command.is_some() || keys.working_directory.is_some();
+        let of_image =
+            keys.entry_point.is_some() || keys.command.is_some() || keys.working_directory.is_some();
         if of_image && keys.template.is_none() {
-            return Err(BadInput::new("entry_point, command and working_directory are of an image; there is none"));
+            return Err(BadInput::new(
+                "entry_point, command and working_directory are of an image; there is none",
+            ));
         }
         let dir = keys.dir.as_ref().ok_or_else(|| BadInput::new("no dir: where is the function's code?"))?;
         let code = self.directory("dir", dir)?;
@@ -323,7 +321,11 @@ impl Resolver<'_> {
 
     /// An image brings its own runtime; the directory that holds it stands for its code.
     fn image(&self, archive: PathBuf, keys: &FunctionKeys) -> Bad<Code> {
-        let also = [("dir", keys.dir.is_some()), ("runtime", keys.runtime.is_some()), ("handler", keys.handler.is_some())];
+        let also = [
+            ("dir", keys.dir.is_some()),
+            ("runtime", keys.runtime.is_some()),
+            ("handler", keys.handler.is_some()),
+        ];
         if let Some((key, _)) = also.iter().find(|(_, given)| *given) {
             return Err(BadInput::new(format!("image and {key} are both given; an image brings its own")));
         }

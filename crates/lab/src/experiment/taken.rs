@@ -122,8 +122,7 @@ fn read(file: &Path) -> Result<String, BadInput> {
     let bad = |error: std::io::Error| BadInput::new(format!("template {}: {error}", file.display()));
     let size = fs::metadata(file).map_err(bad)?.len();
     if size > MAX_BYTES {
-        let what =
-            format!("template {}: {size} bytes; a template has at most {MAX_BYTES}", file.display());
+        let what = format!("template {}: {size} bytes; a template has at most {MAX_BYTES}", file.display());
         return Err(BadInput::new(what));
     }
     fs::read_to_string(file).map_err(bad)

@@ -63,7 +63,10 @@ pub(super) fn verdict(request_id: &str, text: &str) -> Option<ProfileVerdict> {
 
 fn of_frame(frame: &Frame<'_>) -> Work {
     let file = frame.file.as_deref().unwrap_or_default();
-    if file.ends_with("/ssl.py") || file.ends_with("/urllib3/util/ssl_.py") || file.ends_with("/ssl_match_hostname.py") {
+    if file.ends_with("/ssl.py")
+        || file.ends_with("/urllib3/util/ssl_.py")
+        || file.ends_with("/ssl_match_hostname.py")
+    {
         Work::Tls
     } else if file.starts_with("<frozen importlib") || file.contains("/importlib/") {
         Work::Modules
@@ -99,10 +102,8 @@ mod tests {
             frame("_find_and_load", "<frozen importlib._bootstrap>"),
             frame("<module>", "/var/task/late.py"),
         ];
-        let threads = [
-            json!({ "type": "sampled", "name": "MainThread", "unit": "seconds",
-                "samples": [[0], [0, 1, 2], [0, 1, 2], [0, 3, 4], [99]], "weights": [0.002, 0.002, 0.002, 0.002, 0.002] }),
-        ];
+        let threads = [json!({ "type": "sampled", "name": "MainThread", "unit": "seconds",
+                "samples": [[0], [0, 1, 2], [0, 1, 2], [0, 3, 4], [99]], "weights": [0.002, 0.002, 0.002, 0.002, 0.002] })];
         let text = json!({ "shared": { "frames": frames }, "profiles": threads }).to_string();
         let got = verdict("r", &text).expect("a profile");
         assert!(got.created_socket && got.gc_ms.is_none());
@@ -112,7 +113,8 @@ mod tests {
 
     #[test]
     fn what_is_no_profile_has_no_verdict() {
-        for text in ["", "{}", "[1]", "{\"shared\": {\"frames\": []}, \"profiles\": [{\"samples\": [[-1]]}]}"] {
+        for text in ["", "{}", "[1]", "{\"shared\": {\"frames\": []}, \"profiles\": [{\"samples\": [[-1]]}]}"]
+        {
             assert_eq!(verdict("r", text), None, "{text}");
         }
     }

@@ -12,7 +12,9 @@ pub fn code_location(api: &Arc<Api>, request: &Request) -> Outcome {
         account.find(api.region(), name, Some(number))?.version.code.zip.clone()
     };
     let Some(path) = zip else {
-        return Err(Fault::not_found("the code is a directory or an image of this machine, there is no zip of it"));
+        return Err(Fault::not_found(
+            "the code is a directory or an image of this machine, there is no zip of it",
+        ));
     };
     let bytes =
         std::fs::read(&path).map_err(|e| Fault::service(format!("cannot read {}: {e}", path.display())))?;

@@ -29,8 +29,7 @@ pub fn update_function_code(api: &Arc<Api>, request: &Request) -> Outcome {
     }
     let name = function_name(request)?.name;
     let input: Input = request.json()?;
-    let package_type =
-        api.account().function(api.region(), &name)?.latest.configuration.package_type.clone();
+    let package_type = api.account().function(api.region(), &name)?.latest.configuration.package_type.clone();
     let code = code_of(api, &input.code, &package_type)?;
     let changed = api.change(|account| {
         let function = account.function_mut(api.region(), &name)?;

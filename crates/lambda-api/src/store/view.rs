@@ -1,6 +1,8 @@
 //! The store in AWS's JSON shapes.
 
-use super::{Alias, EventInvoke, Function, ImageSettings, LastUpdate, Layer, LayerVersion, State, UrlConfig, Version};
+use super::{
+    Alias, EventInvoke, Function, ImageSettings, LastUpdate, Layer, LayerVersion, State, UrlConfig, Version,
+};
 use crate::arn;
 use serde_json::{Map, Value, json};
 

@@ -85,7 +85,7 @@ fn events_of(n: u64, i: &Invocation) -> Vec<Event> {
             service_time: span(read + 8_000, answered),
             status: 200,
             fault: None,
-        attempt: None,
+            attempt: None,
         }),
     ];
     if !kept {

@@ -171,7 +171,11 @@ fn a_template_gives_what_the_file_does_not_say() {
     let tables = &e.region.dynamodb.as_ref().expect("the template has tables").tables;
     assert_eq!(tables.iter().map(|t| t.name.as_str()).collect::<Vec<_>>(), ["t-dev", "t-prod"]);
     assert_eq!(e.xray_sampling, Some(1.0), "Tracing: Active");
-    assert!(e.notes.len() == 1 && e.notes[0].contains("Queue: AWS::SQS::Queue is not run here"), "{:?}", e.notes);
+    assert!(
+        e.notes.len() == 1 && e.notes[0].contains("Queue: AWS::SQS::Queue is not run here"),
+        "{:?}",
+        e.notes
+    );
     let dir = OF_TEMPLATE.replace("app/template.yaml", "app");
     assert_eq!(fixture.parse(&dir, &Options::default()).expect("fine").variants.len(), 2);
 }
