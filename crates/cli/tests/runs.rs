@@ -63,12 +63,17 @@ fn an_invocation_finds_the_state_that_was_asked_for() {
     if !can_run("a forced state") {
         return;
     }
-    // The init of an env that was warm before the invocation is not on its REPORT line.
-    for (state, cold) in [(&["--cold"][..], true), (&["--warm"], false), (&["--idle", "300ms"], false)] {
-        let output = run("hello-python", "", state);
-        let stderr = String::from_utf8_lossy(&output.stderr);
-        assert_eq!(output.status.code(), Some(0), "{stderr}");
-        assert_eq!(stderr.contains("Init Duration: "), cold, "{state:?}: {stderr}");
+    let dir = tempfile::tempdir().expect("a directory");
+    for (n, (state, start)) in
+        [(&["--cold"][..], "cold"), (&["--warm"], "warm"), (&["--idle", "300ms"], "warm")]
+            .into_iter()
+            .enumerate()
+    {
+        let out = dir.path().join(n.to_string());
+        let output = run("hello-python", "", &[state, &["--out", &out.to_string_lossy()]].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        let events = fs::read_to_string(out.join("events.jsonl")).expect("there");
+        assert!(events.contains(&format!("\"start\":\"{start}\"")), "{state:?}: {events}");
     }
 }
 

@@ -63,13 +63,12 @@ pub(super) fn verdict(request_id: &str, text: &str) -> Option<ProfileVerdict> {
 
 fn of_frame(frame: &Frame<'_>) -> Work {
     let file = frame.file.as_deref().unwrap_or_default();
-    if file.ends_with("/ssl.py")
-        || file.ends_with("/urllib3/util/ssl_.py")
-        || file.ends_with("/ssl_match_hostname.py")
-    {
-        Work::Tls
-    } else if file.starts_with("<frozen importlib") || file.contains("/importlib/") {
+    let tls = ["/ssl.py", "/urllib3/util/ssl_.py", "/ssl_match_hostname.py"];
+    if file.starts_with("<frozen importlib") || file.contains("/importlib/") {
         Work::Modules
+    // Its body is run when it is loaded: that is no TLS yet.
+    } else if frame.name != "<module>" && tls.iter().any(|end| file.ends_with(end)) {
+        Work::Tls
     } else {
         Work::Other
     }
@@ -100,7 +99,7 @@ mod tests {
             frame("HTTPSConnection.connect", "/opt/python/urllib3/connection.py"),
             frame("SSLSocket.do_handshake", "/var/lang/lib/python3.11/ssl.py"),
             frame("_find_and_load", "<frozen importlib._bootstrap>"),
-            frame("<module>", "/var/task/late.py"),
+            frame("<module>", "/var/lang/lib/python3.11/ssl.py"),
         ];
         let threads = [json!({ "type": "sampled", "name": "MainThread", "unit": "seconds",
                 "samples": [[0], [0, 1, 2], [0, 1, 2], [0, 3, 4], [99]], "weights": [0.002, 0.002, 0.002, 0.002, 0.002] })];
