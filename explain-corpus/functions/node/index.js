@@ -67,7 +67,7 @@ const attempt = (number, ms) => {
   const timer = AbortSignal.timeout(ms);
   return get(KEPT, { signal: timer, attempt: number });
 };
-exports.sdk_timeout_connecting = () => again(() => attempt(1, REMOVED ? 2000 : 60), () => attempt(2, 2000));
+exports.sdk_timeout_connecting = () => again(() => attempt(1, REMOVED ? 2000 : 220), () => attempt(2, 2000));
 exports.faults = async () => {
   for (let n = 0; n < 4; n++) if ((await get(KEPT)) === 200) return;
   throw new Error('no answer');
