@@ -228,6 +228,7 @@ def handler(event, context):
 
 /// py-spy looks at each invocation; the first one loads modules, the second does not.
 #[test]
+#[expect(clippy::disallowed_methods, reason = "adds a directory to where danki will look for py-spy")]
 fn a_python_function_is_profiled() {
     if !can_run("profiles of Python") {
         return;
