@@ -252,10 +252,10 @@ fn an_image_is_unpacked_once() {
 fn what_is_no_image_says_so() {
     let layer = tar_of(&[File("a", "x", 0o644)]);
     let told = |archive: &[u8]| unpacked(archive).1.unwrap_err().to_string();
-    let mut cut = oci(&[layer.clone()]);
+    let mut cut = oci(std::slice::from_ref(&layer));
     let place = cut.iter().position(|(_, bytes)| *bytes == layer).unwrap();
     cut[place].1[600] ^= 1;
-    let mut missing = oci(&[layer.clone()]);
+    let mut missing = oci(std::slice::from_ref(&layer));
     missing.remove(place);
     let two = json!([{ "Config": "c", "Layers": [] }, { "Config": "c", "Layers": [] }]).to_string();
     for (archive, expect) in [
