@@ -50,10 +50,11 @@ impl Up {
         fs::read_to_string(&self.told).unwrap_or_default()
     }
 
-    /// The first word of what it said that begins so.
+    /// The first word of what it said that begins so; the dashboard's address is another matter.
     fn said(&self, start: &str) -> String {
         let told = self.told();
-        let word = told.split_whitespace().find(|word| word.starts_with(start));
+        let word =
+            told.split_whitespace().find(|word| word.starts_with(start) && !word.ends_with("/_danki/ui"));
         word.unwrap_or_else(|| panic!("{start} in {told}")).to_owned()
     }
 

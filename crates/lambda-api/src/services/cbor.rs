@@ -97,9 +97,10 @@ fn put(to: &mut Encoder<Vec<u8>>, tree: &Value, is_time: bool) -> Written {
             if is_time {
                 to.tag(EPOCH)?;
             }
-            match number.as_i64() {
-                Some(whole) => to.i64(whole)?,
-                None => to.f64(number.as_f64().unwrap_or(f64::NAN))?,
+            match (number.as_i64(), number.as_u64()) {
+                (Some(whole), _) => to.i64(whole)?,
+                (None, Some(whole)) => to.u64(whole)?,
+                (None, None) => to.f64(number.as_f64().unwrap_or(f64::NAN))?,
             }
         }
         Value::String(text) => to.str(text)?,

@@ -101,7 +101,12 @@ fn asks(lab: &Lab) -> Option<FunctionSpec> {
     std::fs::copy(built, layer.join("extensions/AWSParametersAndSecretsLambdaExtension")).unwrap();
     let mut spec = lab.write("lambda_function.py", ASKS).unwrap();
     (spec.memory, spec.timeout_ms, spec.layers) = (1_769.try_into().unwrap(), 20_000, vec![layer]);
-    let variables = [("AWS_CA_BUNDLE", "/etc/danki/ca-root.crt"), ("DANKI_SECRETS_READY", "init")];
+    let variables = [
+        ("AWS_CA_BUNDLE", "/etc/danki/ca-root.crt"),
+        ("DANKI_SECRETS_READY", "init"),
+        // One connection, so that each request but the first finds it kept.
+        ("PARAMETERS_SECRETS_EXTENSION_MAX_CONNECTIONS", "1"),
+    ];
     spec.environment = variables.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
     Some(spec)
 }
