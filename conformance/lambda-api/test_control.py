@@ -1,5 +1,6 @@
 """Functions, versions, aliases, layers, tags, policies and settings: create, look, change, delete, and what is refused."""
 
+import hashlib
 import io
 import json
 import os
@@ -35,9 +36,12 @@ def image(path, word):
     needed = subprocess.run(["ldd", "/bin/bash"], capture_output=True, text=True, check=True).stdout.split()
     files = {name: open(name, "rb").read() for name in ["/bin/bash", *(w for w in needed if w.startswith("/"))]}
     files["/run.sh"] = RUNTIME.replace("WORD", word).encode()
+    layer = tar(files)
+    # An image is known by its configuration, which names its layers by content.
     config = {"architecture": {"aarch64": "arm64"}.get(platform.machine(), "amd64"), "os": "linux",
-              "config": {"Entrypoint": ["/run.sh"]}}
-    parts = {"c.json": json.dumps(config).encode(), "l.tar": tar(files),
+              "config": {"Entrypoint": ["/run.sh"]},
+              "rootfs": {"type": "layers", "diff_ids": ["sha256:" + hashlib.sha256(layer).hexdigest()]}}
+    parts = {"c.json": json.dumps(config).encode(), "l.tar": layer,
              "manifest.json": json.dumps([{"Config": "c.json", "Layers": ["l.tar"]}]).encode()}
     with open(path + ".new", "wb") as file:
         file.write(tar(parts))
