@@ -237,10 +237,10 @@ pub const ALL: &[Assumption] = &[
     row(
         Network,
         "first request on a connection",
-        "1.5 ms more at the median, configurable",
+        "a call to KMS more, 5 ms at the median, within the service time's bound; configurable",
         Assumed,
-        "field report S1 names the cause, a key cache per connection, and no figure",
-        "",
+        "a table's key is kept per connection (S1; fhir-works-on-aws-deployment#639, aws-sdk-go-v2#2129); 6.45 ms for a call to KMS from Lambda (AJ Stuyvenberg, 2024), less the round trip",
+        "S0 bounds the sum below 10 ms; what a call inside of AWS takes is not published",
     ),
     row(
         Network,
