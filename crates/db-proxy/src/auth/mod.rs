@@ -1,14 +1,15 @@
 //! Who is who: proofs of passwords on either side, and IAM tokens.
 
 mod iam;
-mod md5;
 mod mysql;
 mod scram;
 
 pub(crate) use iam::{Token, check_token};
-pub(crate) use md5::postgres_md5_proof;
 pub(crate) use mysql::{caching_sha2_proof, caching_sha2_sealed, native_proof};
 pub(crate) use scram::{Salted, ScramClient, ScramServer};
+
+/// PostgreSQL's oldest kind of proof.
+pub(crate) use postgres_protocol::authentication::md5_hash as postgres_md5_proof;
 
 use ring::rand::{SecureRandom, SystemRandom};
 

@@ -271,7 +271,7 @@ fn check_proof(
     match proof {
         Proof::Clear => (None, clear_passes(&given, user, host)),
         Proof::Md5(salt) => {
-            let expected = auth::postgres_md5_proof(&user.name, &user.password, *salt);
+            let expected = auth::postgres_md5_proof(user.name.as_bytes(), user.password.as_bytes(), *salt);
             (None, auth::same(expected.as_bytes(), given.as_bytes()))
         }
         Proof::ScramFirst => (None, false),

@@ -199,7 +199,10 @@ impl Server {
             3 => answer(&[password.as_bytes(), &[0]].concat()),
             5 => {
                 let salt = cursor.take(4).and_then(|salt| salt.try_into().ok()).ok_or(malformed)?;
-                answer(&[postgres_md5_proof(&user, &password, salt).as_bytes(), &[0]].concat());
+                answer(
+                    &[postgres_md5_proof(user.as_bytes(), password.as_bytes(), salt).as_bytes(), &[0]]
+                        .concat(),
+                );
             }
             10 => {
                 let (scram, first) = ScramClient::start(&password);
