@@ -36,6 +36,8 @@ const PAGE: &str = include_str!("../assets/dashboard.html");
 const STREAMS: usize = 8;
 /// How long the reading thread waits for a fact before it looks whether it shall end.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// Facts are taken over together, so often.
+const GATHER: Duration = Duration::from_millis(10);
 
 /// What does not change while danki runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -156,7 +158,12 @@ impl Shared {
                 Received::Nothing => {}
                 Received::Ended => return,
             }
+            while let Received::Event(event) = recording.receive(Duration::ZERO) {
+                self.window().push(*event, self.epoch_offset_ns);
+            }
             self.dropped.store(recording.dropped(), Ordering::Relaxed);
+            // Whoever records a fact would have to wake this thread, in the middle of somebody's invocation.
+            thread::park_timeout(GATHER);
         }
     }
 

@@ -18,6 +18,9 @@ const SAMPLES_MAX: usize = 65_536;
 /// Reading one env's counters takes about this long (three `pread`s of small files of the kernel).
 const COST_PER_ENV: Duration = Duration::from_micros(12);
 
+/// After the last busy env the thread goes on for so long before it sleeps: to wake it would delay each of many short invocations.
+const LINGER: Duration = Duration::from_millis(100);
+
 /// The sampling thread; ends when dropped.
 pub struct Sampler {
     shared: Arc<Shared>,
@@ -33,6 +36,8 @@ struct State {
     watched: Vec<Watched>,
     /// The first thread of each env's runtime.
     runtimes: BTreeMap<EnvId, Arc<RunQueue>>,
+    /// The thread sleeps until it is woken.
+    asleep: bool,
     stopping: bool,
 }
 
@@ -85,8 +90,9 @@ impl Sampler {
         let mut watched = Watched { env, cgroup: cgroup.clone(), samples, runtime, waits };
         watched.sample_wait();
         state.watched.push(watched);
+        let asleep = std::mem::take(&mut state.asleep);
         drop(state);
-        if let Some(thread) = &self.thread {
+        if let Some(thread) = self.thread.as_ref().filter(|_| asleep) {
             thread.thread().unpark();
         }
     }
@@ -135,21 +141,31 @@ impl Shared {
     }
 
     fn run(&self, interval: Duration) {
+        let mut idle = Duration::ZERO;
         loop {
             let mut state = self.lock();
             if state.stopping {
                 return;
             }
-            state.watched.iter_mut().for_each(Watched::sample);
-            state.watched.iter_mut().for_each(Watched::sample_wait);
-            let watched = state.watched.len();
-            drop(state);
-            match u32::try_from(watched) {
-                Ok(0) | Err(_) => thread::park_timeout(Duration::from_secs(1)),
-                Ok(n) => thread::park_timeout(interval.max(COST_PER_ENV * n * 10)),
+            // What began just now has its first sample.
+            let begun_by_ns = clock::monotonic_ns().saturating_sub(nanos(interval / 2));
+            for watched in state.watched.iter_mut().filter(|w| w.samples[0].at_ns < begun_by_ns) {
+                watched.sample();
+                watched.sample_wait();
             }
+            let busy = u32::try_from(state.watched.len()).unwrap_or(u32::MAX);
+            idle = if busy == 0 { idle + interval } else { Duration::ZERO };
+            state.asleep = idle > LINGER;
+            let pause =
+                if state.asleep { Duration::from_secs(1) } else { interval.max(COST_PER_ENV * busy * 10) };
+            drop(state);
+            thread::park_timeout(pause);
         }
     }
+}
+
+fn nanos(span: Duration) -> u64 {
+    u64::try_from(span.as_nanos()).unwrap_or(u64::MAX)
 }
 
 impl Watched {

@@ -1,5 +1,6 @@
 //! `danki up` beside AWS's Runtime Interface Emulator (RIE): a warm echo through HTTP Invoke, one client, rounds in turn, the same Node and
-//! the same runtime in both. Then what has no peer: invocations per second over 16 environments, time to ready, memory at rest.
+//! the same runtime in both. Then what has no peer: invocations per second over 16 environments (of a native echo, which costs next to nothing;
+//! and of the same Node, which is then most of it), time to ready, memory at rest.
 //! `cargo bench -p danki-cli --bench race` (root). The RIE is built by `go install` into `target/race`; without it the race goes on alone.
 #![allow(
     clippy::print_stdout,
@@ -9,13 +10,14 @@
 )]
 
 mod client;
+mod echo;
 mod racers;
 
 use client::Client;
 use danki_stats::{Method, Sample};
 use danki_sys::clock;
 use danki_testkit::eventually;
-use racers::{Danki, Rie};
+use racers::{Code, Danki, Rie};
 use std::sync::Barrier;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
@@ -37,11 +39,16 @@ const READY_MS: f64 = 300.0;
 const RSS_MB: f64 = 40.0;
 
 fn main() {
+    if echo::is_runtime() {
+        return echo::serve();
+    }
     println!("load of the machine: {}", std::fs::read_to_string("/proc/loadavg").unwrap().trim());
     start_and_rest();
     echo();
-    for freezer in [false, true] {
-        throughput(freezer);
+    for code in [Code::Native, Code::Node] {
+        for freezer in [false, true] {
+            throughput(freezer, code);
+        }
     }
 }
 
@@ -98,11 +105,11 @@ fn echo() {
 }
 
 /// As many clients as environments, each invoking as fast as it is answered.
-fn throughput(freezer: bool) {
+fn throughput(freezer: bool, code: Code) {
     let flags: &[&str] = if freezer { &[] } else { &["--no-freeze"] };
     let danki = Danki::start(flags);
     let (count, begin) = (AtomicU64::new(0), Barrier::new(ENVS));
-    let clients: Vec<Client> = (0..ENVS).map(|n| danki.echo_of("busy", n == 0)).collect();
+    let clients: Vec<Client> = (0..ENVS).map(|n| danki.echo_of("busy", (n == 0).then_some(code))).collect();
     // The first two seconds make environments.
     let counted_ns = clock::monotonic_ns() + 2_000_000_000;
     let until_ns = counted_ns + SECONDS * 1_000_000_000;
@@ -122,9 +129,13 @@ fn throughput(freezer: bool) {
     let per_s = count.load(Ordering::Relaxed) as f64 / SECONDS as f64;
     let envs = danki.envs("busy");
     let word = if freezer { "on" } else { "off" };
-    let verdict = if per_s >= PER_S { "holds" } else { "missed" };
+    let verdict = match code {
+        Code::Native if per_s >= PER_S => format!("≥ {PER_S}: holds"),
+        Code::Native => format!("≥ {PER_S}: missed"),
+        Code::Node => "for comparison".to_owned(),
+    };
     println!(
-        "\n{ENVS} clients, {envs} environments, freezer {word}: {per_s:.0} invocations/s   ≥ {PER_S}: {verdict}"
+        "\n{ENVS} clients, {envs} environments, {code:?}, freezer {word}: {per_s:.0} invocations/s   {verdict}"
     );
 }
 

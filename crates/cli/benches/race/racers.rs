@@ -16,8 +16,17 @@ use std::time::Duration;
 const RIE: &str = "github.com/aws/aws-lambda-runtime-interface-emulator/cmd/aws-lambda-rie@4fa21571526087e3a0076b9fecf67a79e3927994";
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// What echoes.
+#[derive(Clone, Copy, Debug)]
+pub enum Code {
+    Native,
+    Node,
+}
+
 pub struct Danki {
     process: Child,
+    /// The native echo's code.
+    native: tempfile::TempDir,
     address: SocketAddr,
     notes: Receiver<String>,
     /// From spawn to its first line.
@@ -42,7 +51,9 @@ impl Danki {
         let (sender, notes) = channel();
         let stderr = BufReader::new(process.stderr.take().unwrap());
         thread::spawn(move || stderr.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        Danki { process, address, notes, ready_ms }
+        let native = tempfile::tempdir().unwrap();
+        crate::echo::deploy(native.path());
+        Danki { process, native, address, notes, ready_ms }
     }
 
     /// What it says of itself; waits for that.
@@ -66,17 +77,20 @@ impl Danki {
 
     /// A client of a new echo function with one full vCPU.
     pub fn echo(&self, name: &str) -> Client {
-        self.echo_of(name, true)
+        self.echo_of(name, Some(Code::Node))
     }
 
-    /// A client of an echo function, which is made first if it is `new`.
-    pub fn echo_of(&self, name: &str, new: bool) -> Client {
+    /// A client of an echo function, which is made first if its code is given.
+    pub fn echo_of(&self, name: &str, new: Option<Code>) -> Client {
         let mut client = Client::new(self.address, &format!("/2015-03-31/functions/{name}/invocations"));
-        if new {
+        if let Some(code) = new {
+            let (runtime, dir) = match code {
+                Code::Node => ("nodejs20.x", repository().join("functions/echo-node")),
+                Code::Native => ("provided.al2023", self.native.path().to_owned()),
+            };
             let function = json!({
-                "FunctionName": name, "Runtime": "nodejs20.x", "Handler": "index.handler", "MemorySize": 1769, "Timeout": 60,
-                "Role": "arn:aws:iam::123456789012:role/race",
-                "Code": {"S3Bucket": "danki-local", "S3Key": repository().join("functions/echo-node")},
+                "FunctionName": name, "Runtime": runtime, "Handler": "index.handler", "MemorySize": 1769, "Timeout": 60,
+                "Role": "arn:aws:iam::123456789012:role/race", "Code": {"S3Bucket": "danki-local", "S3Key": dir},
             });
             let (status, said) = client.call("POST", "/2015-03-31/functions", &function.to_string());
             assert_eq!(status, 201, "{said}");

@@ -1,4 +1,4 @@
-//! Reads the counters of an env's CPU from files that stay open, without allocation: it is done every millisecond.
+//! Reads the counters of an env from files that stay open, without allocation: it is done every millisecond.
 
 use super::words::{Controller, Version};
 use rustix::io::pread;
@@ -19,7 +19,7 @@ pub struct CpuCounters {
 }
 
 /// Large enough for every file read here: `cpu.stat` of version 2 has about 200 bytes.
-const BUFFER: usize = 1_024;
+pub(super) const BUFFER: usize = 1_024;
 
 /// The open files. What the machine does not have reads as 0.
 #[derive(Debug)]
@@ -61,7 +61,7 @@ impl CpuFiles {
     }
 }
 
-fn text<'a>(file: &File, buffer: &'a mut [u8; BUFFER]) -> &'a str {
+pub(super) fn text<'a>(file: &File, buffer: &'a mut [u8; BUFFER]) -> &'a str {
     let length = pread(file, &mut buffer[..], 0).unwrap_or(0);
     std::str::from_utf8(&buffer[..length]).unwrap_or("")
 }

@@ -1,6 +1,6 @@
 //! The cgroups of one env: limits, freezer, counters.
 
-use super::counters::{CpuCounters, CpuFiles};
+use super::counters::{self, CpuCounters, CpuFiles};
 use super::refill::{self, Clockwork};
 use super::remove;
 use super::tree::{Branch, distinct};
@@ -34,6 +34,7 @@ struct Inner {
     branches: Vec<Branch>,
     cpu: CpuFiles,
     freezer: Option<Freezer>,
+    memory: MemoryFiles,
     /// Version 1: counts the times that memory ran out.
     oom_alarm: Option<OwnedFd>,
     /// Writing the period again would restart it.
@@ -45,6 +46,25 @@ struct Freezer {
     version: Version,
     set: File,
     state: File,
+}
+
+/// What is read after every invocation stays open.
+#[derive(Debug, Default)]
+struct MemoryFiles {
+    peak: Option<File>,
+    oom: Option<File>,
+}
+
+impl MemoryFiles {
+    fn open(version: Version, dir: &Path) -> MemoryFiles {
+        let (peak, oom) = match version {
+            Version::V1 => ("memory.max_usage_in_bytes", "memory.oom_control"),
+            Version::V2 => ("memory.peak", "memory.events"),
+        };
+        let peak = dir.join(peak);
+        let writable = OpenOptions::new().read(true).write(true).open(&peak);
+        MemoryFiles { peak: writable.or_else(|_| File::open(peak)).ok(), oom: File::open(dir.join(oom)).ok() }
+    }
 }
 
 /// Registers an eventfd with the kernel; it lives as long as the eventfd does.
@@ -68,12 +88,15 @@ impl EnvCgroup {
             |wanted| branches.iter().find(|b| b.controller == wanted).map(|b| (b.version, b.dir.clone()));
         let cpu = CpuFiles::open(find);
         let freezer = find(Controller::Freezer).and_then(|(version, dir)| Freezer::open(version, dir).ok());
+        let memory =
+            find(Controller::Memory).map_or_else(MemoryFiles::default, |(v, dir)| MemoryFiles::open(v, &dir));
         let oom_alarm = match find(Controller::Memory) {
             Some((Version::V1, dir)) => oom_alarm(&dir).ok(),
             _ => None,
         };
         let period_us = AtomicU64::new(0);
-        let env = EnvCgroup { inner: Arc::new(Inner { branches, cpu, freezer, oom_alarm, period_us }) };
+        let env =
+            EnvCgroup { inner: Arc::new(Inner { branches, cpu, freezer, memory, oom_alarm, period_us }) };
         match env.limit(plan) {
             Ok(()) => Ok(env),
             Err(error) => {
@@ -184,18 +207,15 @@ impl EnvCgroup {
 
     /// Largest memory use so far in bytes (page cache included), or since [`Self::memory_reset_peak`].
     pub fn memory_peak_bytes(&self) -> u64 {
-        let number = |text: String| text.trim_end().parse().ok();
-        self.read(Controller::Memory, "memory.max_usage_in_bytes", "memory.peak")
-            .and_then(number)
-            .unwrap_or(0)
+        let mut buffer = [0; counters::BUFFER];
+        let peak = self.inner.memory.peak.as_ref();
+        peak.and_then(|file| counters::text(file, &mut buffer).trim_end().parse().ok()).unwrap_or(0)
     }
 
     /// Starts the peak anew. Older kernels with version 2 cannot: nothing happens.
     pub fn memory_reset_peak(&self) {
-        let file = self.path(Controller::Memory, "memory.max_usage_in_bytes", "memory.peak");
-        if let Some(file) = file {
-            fs::write(file, "0").ok();
-        }
+        // Version 2 resets what is read through this very file.
+        self.inner.memory.peak.as_ref().and_then(|file| file.write_all_at(b"0", 0).ok());
     }
 
     /// Memory in use now that cannot be given back, in bytes: what processes have written to, and shared memory.
@@ -209,8 +229,9 @@ impl EnvCgroup {
 
     /// Processes of this env that the kernel has killed because its memory was used up.
     pub fn oom_kills(&self) -> u64 {
-        let text = self.read(Controller::Memory, "memory.oom_control", "memory.events");
-        text.and_then(|text| words::value(&text, "oom_kill")).unwrap_or(0)
+        let mut buffer = [0; counters::BUFFER];
+        let oom = self.inner.memory.oom.as_ref();
+        oom.and_then(|file| words::value(counters::text(file, &mut buffer), "oom_kill")).unwrap_or(0)
     }
 
     /// How often memory has run out since this was asked last, as the kernel announces it (version 1, by eventfd): some milliseconds
