@@ -1,11 +1,13 @@
 //! `cargo xtask test`: every stage of `make test` in order, each with a deadline, all counted; a failed stage does not hide the
-//! next. The closing line is the last thing printed.
+//! next. What is installed is installed beside the builds. The closing line is the last thing printed.
 
 mod process;
 
 use crate::tally::{Count, Tally, count};
+use process::Echo;
 use std::path::Path;
 use std::process::ExitCode;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// One step of `make test`.
@@ -15,13 +17,20 @@ struct Stage {
     count: Count,
     /// A command that must succeed for the stage to be possible here; else it is skipped, and said to be.
     needs: Option<&'static [&'static str]>,
+    /// It runs beside those after it, up to this one.
+    beside: Option<&'static str>,
     minutes: u64,
 }
 
 const DANKI: &str = "target/release/danki";
 
 const fn stage(name: &'static str, minutes: u64, count: Count, command: &'static [&'static str]) -> Stage {
-    Stage { name, command, count, needs: None, minutes }
+    Stage { name, command, count, needs: None, beside: None, minutes }
+}
+
+/// Installs what the tests use: most of it is waiting for the network and for compilers of one thread.
+const fn installs(name: &'static str, count: Count, command: &'static [&'static str]) -> Stage {
+    Stage { name, command, count, needs: None, beside: Some("test"), minutes: 20 }
 }
 
 const fn optional(
@@ -30,7 +39,7 @@ const fn optional(
     needs: &'static [&'static str],
     command: &'static [&'static str],
 ) -> Stage {
-    Stage { name, command, count: Count::One, needs: Some(needs), minutes }
+    Stage { name, command, count: Count::One, needs: Some(needs), beside: None, minutes }
 }
 
 /// A short run of a shipped experiment, through the binary that users have; danki's exit status says whether the figures hold.
@@ -47,6 +56,9 @@ const QUIET: &[&str] = &["xtask/quiet"];
 /// Everything uses the release profile: tests that measure need it, and dependencies compile once.
 const STAGES: &[Stage] = &[
     stage("fmt", 2, Count::One, &["cargo", "fmt", "--all", "--check", "--", "--files-with-diff"]),
+    installs("functions", Count::One, &["make", "functions"]),
+    // The tests let danki serve them.
+    installs("conformance-clients", Count::Closing, &["conformance/install"]),
     stage("tidy", 2, Count::One, &["cargo", "xtask", "tidy"]),
     stage(
         "clippy",
@@ -65,8 +77,12 @@ const STAGES: &[Stage] = &[
         ],
     ),
     stage("build", 15, Count::One, &["cargo", "build", "--locked", "--release", "--workspace"]),
-    // Before `test`, which lets danki serve them.
-    stage("conformance-clients", 10, Count::Closing, &["conformance/install"]),
+    stage(
+        "build-tests",
+        15,
+        Count::One,
+        &["cargo", "test", "--locked", "--release", "--workspace", "--no-run"],
+    ),
     stage(
         "test",
         25,
@@ -105,30 +121,75 @@ pub fn run(root: &Path, names: &[String]) -> ExitCode {
     }
     let chosen =
         STAGES.iter().filter(|stage| names.is_empty() || names.iter().any(|name| name == stage.name));
-    let mut total = Tally::default();
-    let mut table = String::new();
+    let mut report = Report::default();
+    let mut beside = Vec::new();
     for stage in chosen {
-        println!("\n== {}: {}", stage.name, stage.command.join(" "));
-        let started = Instant::now();
-        let tally = run_stage(root, stage);
-        table +=
-            &format!("{:<22}{:>6.0} s   {}\n", stage.name, started.elapsed().as_secs_f64(), tally.line());
-        total.add(tally);
+        for (_, ended) in beside.extract_if(.., |(until, _)| *until == stage.name) {
+            report.take(ended);
+        }
+        match stage.beside {
+            Some(until) => beside.push((until, start(root, stage))),
+            None => {
+                println!("\n== {}: {}", stage.name, stage.command.join(" "));
+                report.add(stage, run_stage(root, stage, Echo::AsItComes));
+            }
+        }
     }
-    println!("\n{table}\n{}", total.line());
-    if total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
+    beside.into_iter().for_each(|(_, ended)| report.take(ended));
+    println!("\n{}\n{}", report.table, report.total.line());
+    if report.total.failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(1) }
 }
 
-fn run_stage(root: &Path, stage: &Stage) -> Tally {
+/// How a stage went.
+struct Ended {
+    tally: Tally,
+    lines: Vec<String>,
+    seconds: f64,
+}
+
+/// A stage that runs beside others.
+type Beside = (&'static Stage, JoinHandle<Ended>);
+
+fn start(root: &Path, stage: &'static Stage) -> Beside {
+    println!("\n== {}, beside what follows: {}", stage.name, stage.command.join(" "));
+    let root = root.to_owned();
+    (stage, thread::spawn(move || run_stage(&root, stage, Echo::No)))
+}
+
+#[derive(Default)]
+struct Report {
+    total: Tally,
+    table: String,
+}
+
+impl Report {
+    /// Waits for a stage that ran beside others, and shows what it said.
+    fn take(&mut self, (stage, running): Beside) {
+        let ended = running.join().expect("a stage does not panic");
+        println!("\n== {}, which ran beside:", stage.name);
+        ended.lines.iter().for_each(|line| println!("{line}"));
+        self.add(stage, ended);
+    }
+
+    fn add(&mut self, stage: &Stage, ended: Ended) {
+        self.table += &format!("{:<22}{:>6.0} s   {}\n", stage.name, ended.seconds, ended.tally.line());
+        self.total.add(ended.tally);
+    }
+}
+
+fn run_stage(root: &Path, stage: &Stage, echo: Echo) -> Ended {
+    let started = Instant::now();
     if let Some(needs) = stage.needs
         && !process::succeeds(root, needs)
     {
         println!("skipped: {}: `{}` does not work here", stage.name, needs.join(" "));
-        return Tally { skipped: 1, ..Tally::default() };
+        let tally = Tally { skipped: 1, ..Tally::default() };
+        return Ended { tally, lines: Vec::new(), seconds: started.elapsed().as_secs_f64() };
     }
-    let outcome = process::run(root, stage.command, Duration::from_secs(stage.minutes * 60));
+    let outcome = process::run(root, stage.command, Duration::from_secs(stage.minutes * 60), echo);
     if let Err(why) = &outcome.ended {
         println!("== {} failed: {why}", stage.name);
     }
-    count(stage.count, outcome.lines.iter().map(String::as_str), outcome.ended.is_ok())
+    let tally = count(stage.count, outcome.lines.iter().map(String::as_str), outcome.ended.is_ok());
+    Ended { tally, lines: outcome.lines, seconds: started.elapsed().as_secs_f64() }
 }

@@ -17,6 +17,15 @@ pub struct Outcome {
     pub ended: Result<(), String>,
 }
 
+/// What happens to a child's lines besides being kept.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Echo {
+    /// They are printed.
+    AsItComes,
+    /// Nothing.
+    No,
+}
+
 /// Lines kept for counting; what is beyond is printed but not kept.
 const KEPT_LINES: usize = 1_000_000;
 /// After its end, a child's output may stay open this long: longer means that it left a process behind.
@@ -30,7 +39,7 @@ pub fn succeeds(root: &Path, command: &[&str]) -> bool {
 }
 
 /// Runs a command to its end or to its deadline.
-pub fn run(root: &Path, command: &[&str], deadline: Duration) -> Outcome {
+pub fn run(root: &Path, command: &[&str], deadline: Duration, echo: Echo) -> Outcome {
     let spawned = prepare(root, command).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn();
     let mut child = match spawned {
         Ok(child) => child,
@@ -44,7 +53,7 @@ pub fn run(root: &Path, command: &[&str], deadline: Duration) -> Outcome {
     let (sender, lines) = sync_channel(1024);
     forward(child.stdout.take().expect("piped"), sender.clone());
     forward(child.stderr.take().expect("piped"), sender);
-    let (kept, in_time) = collect(&mut child, &lines, Instant::now() + deadline);
+    let (kept, in_time) = collect(&mut child, &lines, Instant::now() + deadline, echo);
     let ended = in_time.and_then(|()| match child.wait() {
         Ok(status) if status.success() => Ok(()),
         Ok(status) => Err(status.to_string()),
@@ -74,14 +83,17 @@ fn collect(
     child: &mut Child,
     lines: &Receiver<String>,
     deadline: Instant,
+    echo: Echo,
 ) -> (Vec<String>, Result<(), String>) {
     let mut kept = Vec::new();
     let mut ended_at: Option<Instant> = None;
     loop {
         match lines.recv_timeout(TICK) {
             Ok(line) => {
-                // A closed terminal is no reason to stop counting.
-                let _ = writeln!(std::io::stdout(), "{line}");
+                if echo == Echo::AsItComes {
+                    // A closed terminal is no reason to stop counting.
+                    let _ = writeln!(std::io::stdout(), "{line}");
+                }
                 if kept.len() < KEPT_LINES {
                     kept.push(line);
                 }
@@ -141,7 +153,7 @@ mod tests {
     use super::*;
 
     fn sh(script: &str, deadline: Duration) -> Outcome {
-        run(Path::new("/"), &["sh", "-c", script], deadline)
+        run(Path::new("/"), &["sh", "-c", script], deadline, Echo::AsItComes)
     }
 
     const LONG: Duration = Duration::from_secs(60);
@@ -156,7 +168,7 @@ mod tests {
 
     #[test]
     fn a_missing_command_is_a_failure() {
-        let outcome = run(Path::new("/"), &["/nowhere/at-all"], LONG);
+        let outcome = run(Path::new("/"), &["/nowhere/at-all"], LONG, Echo::AsItComes);
         assert!(outcome.ended.expect_err("cannot start").contains("/nowhere"));
         assert!(!succeeds(Path::new("/"), &["/nowhere/at-all"]));
     }
