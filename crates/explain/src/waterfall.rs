@@ -13,7 +13,7 @@
 //!    **request on the wire** (packets in the link, and request sent → response delivered): in this order, so that
 //!    what an endpoint did is not charged to the wire.
 //! 5. **CPU wait**: what is left where the runtime was ready to run and did not (see `wait`), at most as long as it waited
-//!    beyond being throttled.
+//!    beyond being throttled; and what is left where the hypervisor took a CPU, at most as much as it took.
 //! 6. **Unattributed**: the rest.
 //!
 //! The sum is exact by construction: instants are taken out of a set that starts as the whole span.

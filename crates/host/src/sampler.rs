@@ -6,7 +6,7 @@
 
 use danki_model::EnvId;
 use danki_record::{CpuSample, CpuSeries, CpuWaitSample, CpuWaitSeries, Event, Recorder};
-use danki_sys::{EnvCgroup, RunQueue, clock};
+use danki_sys::{EnvCgroup, RunQueue, Stolen, clock};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -20,6 +20,9 @@ const COST_PER_ENV: Duration = Duration::from_micros(12);
 
 /// After the last busy env the thread goes on for so long before it sleeps: to wake it would delay each of many short invocations.
 const LINGER: Duration = Duration::from_millis(100);
+
+/// What the hypervisor takes is told in steps of 10 ms, by a file that takes some 50 us to read.
+const STOLEN_EVERY: Duration = Duration::from_millis(20);
 
 /// The sampling thread; ends when dropped.
 pub struct Sampler {
@@ -47,6 +50,8 @@ struct Watched {
     samples: Vec<CpuSample>,
     runtime: Option<Arc<RunQueue>>,
     waits: Vec<CpuWaitSample>,
+    /// What the hypervisor took of this machine meanwhile; the runtime waited then, too.
+    stolen: Vec<CpuWaitSample>,
 }
 
 impl Sampler {
@@ -86,8 +91,9 @@ impl Sampler {
         let first = read(cgroup);
         let mut state = self.shared.lock();
         let runtime = state.runtimes.get(&env).cloned();
-        let (samples, waits) = (vec![first], Vec::new());
-        let mut watched = Watched { env, cgroup: cgroup.clone(), samples, runtime, waits };
+        let cgroup = cgroup.clone();
+        let (samples, waits, stolen) = (vec![first], Vec::new(), Vec::new());
+        let mut watched = Watched { env, cgroup, samples, runtime, waits, stolen };
         watched.sample_wait();
         state.watched.push(watched);
         let asleep = std::mem::take(&mut state.asleep);
@@ -119,8 +125,10 @@ impl Sampler {
         watched.samples.push(read(&watched.cgroup));
         watched.sample_wait();
         recorder.record(Event::Cpu(CpuSeries { env, samples: watched.samples }));
-        if !watched.waits.is_empty() {
-            recorder.record(Event::CpuWait(CpuWaitSeries { env, samples: watched.waits }));
+        for samples in [watched.waits, watched.stolen] {
+            if samples.len() > 1 {
+                recorder.record(Event::CpuWait(CpuWaitSeries { env, samples }));
+            }
         }
     }
 }
@@ -142,6 +150,7 @@ impl Shared {
 
     fn run(&self, interval: Duration) {
         let mut idle = Duration::ZERO;
+        let (mut stolen, mut stolen_due_ns) = (Stolen::watch(), 0);
         loop {
             let mut state = self.lock();
             if state.stopping {
@@ -152,6 +161,11 @@ impl Shared {
             for watched in state.watched.iter_mut().filter(|w| w.samples[0].at_ns < begun_by_ns) {
                 watched.sample();
                 watched.sample_wait();
+            }
+            if let Some(stolen) = stolen.as_mut().filter(|_| clock::monotonic_ns() >= stolen_due_ns) {
+                let sample = CpuWaitSample { at_ns: clock::monotonic_ns(), waited_ns: stolen.total_ns() };
+                state.watched.iter_mut().for_each(|watched| add(&mut watched.stolen, sample));
+                stolen_due_ns = sample.at_ns + nanos(STOLEN_EVERY);
             }
             let busy = u32::try_from(state.watched.len()).unwrap_or(u32::MAX);
             idle = if busy == 0 { idle + interval } else { Duration::ZERO };
@@ -191,14 +205,17 @@ impl Watched {
     /// As [`Watched::sample`], for the runtime's wait. A runtime started anew starts a series within the series, from 0.
     fn sample_wait(&mut self) {
         let Some(waited_ns) = self.runtime.as_ref().and_then(|runtime| runtime.waited_ns()) else { return };
-        let now = CpuWaitSample { at_ns: clock::monotonic_ns(), waited_ns };
-        match self.waits.as_mut_slice() {
-            [.., before, last] if before.waited_ns == waited_ns && last.waited_ns == waited_ns => {
-                last.at_ns = now.at_ns;
-            }
-            waits if waits.len() < SAMPLES_MAX => self.waits.push(now),
-            _ => {}
+        add(&mut self.waits, CpuWaitSample { at_ns: clock::monotonic_ns(), waited_ns });
+    }
+}
+
+fn add(waits: &mut Vec<CpuWaitSample>, now: CpuWaitSample) {
+    match waits.as_mut_slice() {
+        [.., before, last] if before.waited_ns == now.waited_ns && last.waited_ns == now.waited_ns => {
+            last.at_ns = now.at_ns;
         }
+        waits_so_far if waits_so_far.len() < SAMPLES_MAX => waits.push(now),
+        _ => {}
     }
 }
 

@@ -231,7 +231,8 @@ pub struct CpuSample {
     pub throttled_ns: u64,
 }
 
-/// Samples of how long the first thread of an env's runtime was ready to run and did not.
+/// Samples of how long the first thread of an env's runtime was ready to run and did not; or, in a series of its own, of what the
+/// hypervisor took of this machine's CPUs meanwhile.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuWaitSeries {
     /// Which env.

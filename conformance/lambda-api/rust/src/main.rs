@@ -11,6 +11,8 @@ use aws_sdk_lambda::types::{
 };
 use aws_sdk_lambda::{Client, Config};
 use std::env::var;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::time::Duration;
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -60,10 +62,11 @@ async fn main() -> Result<(), Any> {
     assert_eq!((failed.status_code(), failed.function_error()), (200, Some("Unhandled")));
 
     provision(&client).await?;
+    client.put_function_event_invoke_config().function_name(NAME).maximum_retry_attempts(1).send().await?;
     let sent = invoke(r#"{"op": "fail"}"#).invocation_type(InvocationType::Event).send().await?;
     assert_eq!(sent.status_code(), 202);
-    assert!(sent.request_id().is_some());
     stream(&client).await?;
+    tried_twice(sent.request_id().expect("an id")).await?;
 
     refused!(client.get_function().function_name("nobody").send(), is_resource_not_found_exception);
     refused!(invoke("no json").send(), is_invalid_request_content_exception);
@@ -106,6 +109,28 @@ async fn provision(client: &Client) -> Result<(), Any> {
     assert!(payload.contains("provisioned-concurrency"), "{payload}");
     assert_eq!(warm.executed_version, Some(version));
     Ok(())
+}
+
+/// An event that fails is tried again under its id: the log says so. It is read without another SDK, which would take a minute to compile.
+async fn tried_twice(id: &str) -> Result<(), Any> {
+    let begun = format!("START RequestId: {id}");
+    let twice = async {
+        while log()?.matches(&begun).count() < 2 {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Ok::<(), Any>(())
+    };
+    tokio::time::timeout(PATIENCE, twice).await?
+}
+
+/// All that danki has logged of the function.
+fn log() -> Result<String, Any> {
+    let url = var("AWS_ENDPOINT_URL")?;
+    let mut stream = TcpStream::connect(url.trim_start_matches("http://"))?;
+    write!(stream, "GET /_danki/logs/{NAME}?after=0 HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
+    let mut text = String::new();
+    stream.read_to_string(&mut text)?;
+    Ok(text)
 }
 
 async fn stream(client: &Client) -> Result<(), Any> {

@@ -10,6 +10,7 @@
 )]
 
 mod client;
+#[path = "../../../testkit/benches/native/echo.rs"]
 mod echo;
 mod racers;
 

@@ -39,6 +39,9 @@ fn a_wait_takes_what_is_left() {
         &[throttled, waits(&[(0, 0), (2_900, 0), (8_000, 5_100), (10_000, 5_100)])],
         [900, 5_000, 100, 4_000],
     );
+    // What the hypervisor took is a series of its own, and takes of what is left then.
+    let own = waits(&[(0, 50), (7_000, 50), (8_000, 3_050), (10_000, 3_050)]);
+    check(&[used.clone(), own, waits(&[(0, 0), (10_000, 2_000)])], [900, 0, 5_000, 4_100]);
     // Waiting longer than the invocation took explains no more than all of it.
     check(&[used, waits(&[(0, 0), (10_000, 99_000)])], [900, 0, 9_100, 0]);
 }
