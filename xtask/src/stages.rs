@@ -98,6 +98,10 @@ const STAGES: &[Stage] = &[
     quick("client-reuse-python", &[DANKI, "bench", "experiments/client-reuse-python.toml", "--quick"]),
     quick("handshakes-python", &[DANKI, "bench", "experiments/handshakes-python.toml", "--quick"]),
     quick("idle-cutoff", &[DANKI, "bench", "experiments/idle-cutoff.toml", "--time-scale", "10", "--quick"]),
+    quick(
+        "provisioned-concurrency",
+        &[DANKI, "bench", "experiments/provisioned-concurrency.toml", "--quick"],
+    ),
     // T1's shares, means and histograms, where nobody else is at work; T2 too in `make bench` (`danki validate`).
     optional("validate-t1", 5, QUIET, &[DANKI, "validate", "--only", "t1", "--quick"]),
     // Last: it fails if anything above left a process, cgroup, mount or TUN behind.

@@ -68,7 +68,7 @@ fn a_hundred_envs() {
     spec.memory = MemoryMb::try_from(1_769).unwrap();
     let function = lab.deploy(spec).unwrap();
     let (mut ids, mut by_env) = (BTreeSet::new(), BTreeMap::<EnvId, Vec<(u64, u64)>>::new());
-    let began = std::time::Instant::now();
+    let began_ns = danki_sys::clock::monotonic_ns();
     for round in 0..EACH {
         let event = json!({ "round": round });
         for reply in function.invoke_together(ENVS, &event).unwrap() {
@@ -78,7 +78,7 @@ fn a_hundred_envs() {
             assert!(ids.insert(i.request_id), "served twice");
         }
     }
-    let seconds = began.elapsed().as_secs_f64();
+    let seconds = (danki_sys::clock::monotonic_ns() - began_ns) as f64 / 1e9;
     assert_eq!((ids.len(), function.envs(), by_env.len()), (ENVS * EACH, ENVS, ENVS));
     for spans in by_env.values_mut() {
         spans.sort_unstable();

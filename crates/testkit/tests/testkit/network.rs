@@ -285,3 +285,43 @@ fn a_careless_client_sees_an_error_whatever_comes_first() {
         assert_eq!(connections(&recorded).len(), 2);
     }
 }
+
+/// A Python function only to start them: each brings a TLS of its own, and none is told of danki's CA.
+const CLIENTS: &str = r#"
+import os, shutil, subprocess
+URL = 'https://dynamodb.%s.amazonaws.com/' % os.environ['AWS_REGION']
+COMMANDS = {
+    'curl': ['curl', '-sS', URL],
+    'openssl': ['openssl', 's_client', '-connect', URL[8:-1] + ':443', '-verify_return_error', '-brief'],
+    'php': ['php', '-r', 'echo file_get_contents("%s");' % URL],
+    'wget': ['wget', '-qO-', URL],
+}
+def handler(event, context):
+    said = {}
+    for name, command in COMMANDS.items():
+        if shutil.which(name):
+            run = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
+            said[name] = [run.returncode, run.stdout + run.stderr]
+    return said
+"#;
+
+#[test]
+fn programs_trust_the_region_unasked() {
+    if skipped("trust") {
+        return;
+    }
+    let lab = Lab::start("trust", dynamodb(60_000)).unwrap();
+    let mut spec = lab.write("lambda_function.py", CLIENTS).unwrap();
+    spec.memory = 1_769.try_into().unwrap();
+    spec.timeout_ms = 30_000;
+    let said = lab.deploy(spec).unwrap().invoke(&json!({})).unwrap().json();
+    let programs = said.as_object().unwrap();
+    println!("{programs:?}");
+    assert!(!programs.is_empty());
+    for (name, said) in programs {
+        assert_eq!(said[0], 0, "{name}: {said}");
+        let fetches = name != "openssl";
+        assert!(!fetches || said[1].as_str().unwrap().starts_with("healthy: "), "{name}: {said}");
+    }
+    stop(lab);
+}
