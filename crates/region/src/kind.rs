@@ -61,7 +61,7 @@ const KMS: Distribution = Distribution::LogNormal { median_ms: 5.0, p99_ms: 20.0
 
 /// DynamoDB keeps a table's key per connection (S1 names it as a cost of a new one), and users who opened a connection per request found
 /// a call to KMS for each (awslabs/fhir-works-on-aws-deployment#639, aws/aws-sdk-go-v2#2129). So the first request takes such a call's
-/// time; S0, whose every call was the first on its connection, bounds the sum below 10 ms ([`DYNAMODB_READ`]'s and the write's bound).
+/// time; S0's agent A, each of whose calls was the first on its connection, bounds the sum below 10 ms ([`DYNAMODB_READ`]'s and the write's bound).
 const DYNAMODB_FIRST: Distribution = KMS;
 
 /// Quotas of an account that nobody raised (AWS docs): GetSecretValue and DescribeSecret together 10,000 a second, GetParameter 40.
