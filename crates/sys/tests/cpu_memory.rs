@@ -103,6 +103,8 @@ fn frozen_is_still_and_thawed_goes_on() {
     sandbox.spawn(&sh("sleep 1000")).unwrap();
     for _ in 0..20 {
         sandbox.cgroup().freeze().unwrap();
+        // Version 2 calls processes frozen that are on their last steps to where they sleep.
+        pause(5);
         let before = sandbox.cgroup().cpu().usage_ns;
         pause(20);
         assert_eq!(sandbox.cgroup().cpu().usage_ns, before);
@@ -137,8 +139,6 @@ fn too_much_memory_is_counted_as_a_kill() {
     let announces = sandbox.cgroup().version(Controller::Memory) == Some(Version::V1);
     assert_eq!((sandbox.cgroup().oom_alarms() > 0, sandbox.cgroup().oom_alarms()), (announces, 0));
     assert!(sandbox.cgroup().memory_peak_bytes() > 40 << 20);
-    sandbox.cgroup().memory_reset_peak();
-    assert!(sandbox.cgroup().memory_peak_bytes() < 40 << 20);
 }
 
 #[test]

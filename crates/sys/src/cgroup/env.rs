@@ -57,13 +57,16 @@ struct MemoryFiles {
 
 impl MemoryFiles {
     fn open(version: Version, dir: &Path) -> MemoryFiles {
-        let (peak, oom) = match version {
-            Version::V1 => ("memory.max_usage_in_bytes", "memory.oom_control"),
-            Version::V2 => ("memory.peak", "memory.events"),
-        };
-        let peak = dir.join(peak);
-        let writable = OpenOptions::new().read(true).write(true).open(&peak);
-        MemoryFiles { peak: writable.or_else(|_| File::open(peak)).ok(), oom: File::open(dir.join(oom)).ok() }
+        let open = |file| File::open(dir.join(file)).ok();
+        match version {
+            Version::V1 => {
+                MemoryFiles { peak: open("memory.max_usage_in_bytes"), oom: open("memory.oom_control") }
+            }
+            Version::V2 => MemoryFiles {
+                peak: open("memory.peak").or_else(|| open("memory.current")),
+                oom: open("memory.events"),
+            },
+        }
     }
 }
 
@@ -205,17 +208,11 @@ impl EnvCgroup {
         self.inner.cpu.read()
     }
 
-    /// Largest memory use so far in bytes (page cache included), or since [`Self::memory_reset_peak`].
+    /// Largest memory use so far in bytes (page cache included). Version 2 before Linux 5.19 keeps no peak: what is in use now.
     pub fn memory_peak_bytes(&self) -> u64 {
         let mut buffer = [0; counters::BUFFER];
         let peak = self.inner.memory.peak.as_ref();
         peak.and_then(|file| counters::text(file, &mut buffer).trim_end().parse().ok()).unwrap_or(0)
-    }
-
-    /// Starts the peak anew. Older kernels with version 2 cannot: nothing happens.
-    pub fn memory_reset_peak(&self) {
-        // Version 2 resets what is read through this very file.
-        self.inner.memory.peak.as_ref().and_then(|file| file.write_all_at(b"0", 0).ok());
     }
 
     /// Memory in use now that cannot be given back, in bytes: what processes have written to, and shared memory.

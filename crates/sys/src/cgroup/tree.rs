@@ -5,7 +5,6 @@ use super::places::{self, Place};
 use super::words::{Controller, Version};
 use crate::Error;
 use crate::plan::CgroupPlan;
-use rustix::io::Errno;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -120,21 +119,19 @@ fn make_in(base: &Path, place: &Place, name: &str) -> io::Result<PathBuf> {
     Ok(dir)
 }
 
-/// Version 2: lets children of `dir` have the controller. A cgroup with processes in it refuses (EBUSY) unless it is the top one: its
-/// processes go to a leaf first.
+/// Version 2: lets children of `dir` have the controller. Only the top of all may have processes beside child cgroups; elsewhere they go
+/// to a leaf, and before the first controller: those of CPU time and processes would be switched on nevertheless, and make of
+/// `dir` a threaded domain, whose children cannot have memory limits or be born in (EOPNOTSUPP).
 pub(super) fn switch_on(dir: &Path, controller: &str) -> io::Result<()> {
     let file = dir.join("cgroup.subtree_control");
     if fs::read_to_string(&file)?.split_whitespace().any(|on| on == controller) {
         return Ok(());
     }
-    let on = format!("+{controller}");
-    match fs::write(&file, &on) {
-        Err(error) if error.raw_os_error() == Some(Errno::BUSY.raw_os_error()) => {
-            move_to_leaf(dir)?;
-            fs::write(&file, &on)
-        }
-        other => other,
+    let is_top_of_all = !dir.join("cgroup.type").exists();
+    if !is_top_of_all && fs::read_to_string(dir.join("cgroup.procs"))?.lines().next().is_some() {
+        move_to_leaf(dir)?;
     }
+    fs::write(&file, format!("+{controller}"))
 }
 
 fn move_to_leaf(dir: &Path) -> io::Result<()> {
