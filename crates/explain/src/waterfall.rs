@@ -239,17 +239,21 @@ impl Cutter {
 
     /// The latest free instants of each window: a wait is booked when it ends.
     fn claim_waits(&mut self, waits: &[Wait]) {
-        for Wait { window, waited_ns } in waits {
-            let throttled = self.segments.iter().filter(|s| s.part == Part::CpuThrottled);
-            let throttled: u64 = throttled
-                .map(|s| span(s.span.from_ns.max(window.from_ns), s.span.to_ns.min(window.to_ns)).len_ns())
-                .sum();
+        for Wait { window, waited_ns, with_throttled } in waits {
+            let throttled = if *with_throttled { self.throttled_within(*window) } else { 0 };
             let waited = last_of(&self.free.within(*window), waited_ns.saturating_sub(throttled));
             self.include(Part::CpuWait, length(&waited));
             for s in waited {
                 self.claim(Part::CpuWait, s);
             }
         }
+    }
+
+    fn throttled_within(&self, window: Span) -> u64 {
+        let throttled = self.segments.iter().filter(|s| s.part == Part::CpuThrottled);
+        throttled
+            .map(|s| span(s.span.from_ns.max(window.from_ns), s.span.to_ns.min(window.to_ns)).len_ns())
+            .sum()
     }
 
     /// Saturates: counters that jump are garbage, and garbage must not end the report.

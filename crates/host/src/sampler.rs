@@ -5,7 +5,7 @@
 //! of them busy its interval grows, so that it never takes more than a tenth of a core.
 
 use danki_model::EnvId;
-use danki_record::{CpuSample, CpuSeries, CpuWaitSample, CpuWaitSeries, Event, Recorder};
+use danki_record::{CpuSample, CpuSeries, CpuWaitCounted, CpuWaitSample, CpuWaitSeries, Event, Recorder};
 use danki_sys::{EnvCgroup, RunQueue, Stolen, clock};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -125,9 +125,10 @@ impl Sampler {
         watched.samples.push(read(&watched.cgroup));
         watched.sample_wait();
         recorder.record(Event::Cpu(CpuSeries { env, samples: watched.samples }));
-        for samples in [watched.waits, watched.stolen] {
+        let series = [(CpuWaitCounted::Ready, watched.waits), (CpuWaitCounted::Stolen, watched.stolen)];
+        for (counted, samples) in series {
             if samples.len() > 1 {
-                recorder.record(Event::CpuWait(CpuWaitSeries { env, samples }));
+                recorder.record(Event::CpuWait(CpuWaitSeries { env, counted, samples }));
             }
         }
     }

@@ -231,14 +231,27 @@ pub struct CpuSample {
     pub throttled_ns: u64,
 }
 
-/// Samples of how long the first thread of an env's runtime was ready to run and did not; or, in a series of its own, of what the
-/// hypervisor took of this machine's CPUs meanwhile.
+/// Samples of how long CPU time was not to be had.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CpuWaitSeries {
     /// Which env.
     pub env: EnvId,
+    /// Who counted.
+    #[serde(default)]
+    pub counted: CpuWaitCounted,
     /// In order of time.
     pub samples: Vec<CpuWaitSample>,
+}
+
+/// What the samples of a [`CpuWaitSeries`] count.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum CpuWaitCounted {
+    /// Time in which the first thread of the env's runtime was ready to run and did not. Throttled time is part of it.
+    #[default]
+    Ready,
+    /// Time in which the hypervisor had taken a CPU of this machine.
+    Stolen,
 }
 
 /// A cumulative counter at one time.
@@ -246,7 +259,7 @@ pub struct CpuWaitSeries {
 pub struct CpuWaitSample {
     /// When it was read.
     pub at_ns: u64,
-    /// Time ready and not running, ns, booked by the kernel when a wait *ends*. Throttled time is part of it.
+    /// Time without a CPU so far, ns, booked by the kernel when a wait *ends*.
     pub waited_ns: u64,
 }
 

@@ -2,13 +2,21 @@
 
 use crate::support::{ENV, cpu, invocation};
 use danki_explain::{Facts, Part, waterfall};
-use danki_record::{CpuWaitSample, CpuWaitSeries, Event};
+use danki_record::{CpuWaitCounted, CpuWaitSample, CpuWaitSeries, Event};
 use proptest::prelude::*;
 
-/// Samples as (at, waited), µs.
 fn waits(samples: &[(u64, u64)]) -> Event {
+    series(CpuWaitCounted::Ready, samples)
+}
+
+fn stolen(samples: &[(u64, u64)]) -> Event {
+    series(CpuWaitCounted::Stolen, samples)
+}
+
+/// Samples as (at, waited), µs.
+fn series(counted: CpuWaitCounted, samples: &[(u64, u64)]) -> Event {
     let sample = |&(at, waited): &(u64, u64)| CpuWaitSample { at_ns: at * 1_000, waited_ns: waited * 1_000 };
-    Event::CpuWait(CpuWaitSeries { env: ENV, samples: samples.iter().map(sample).collect() })
+    Event::CpuWait(CpuWaitSeries { env: ENV, counted, samples: samples.iter().map(sample).collect() })
 }
 
 /// Of an invocation of 10 ms: µs of CPU, throttled, waited for a CPU, unexplained.
@@ -36,12 +44,14 @@ fn a_wait_takes_what_is_left() {
     // Throttled time is waited for too, and counts once.
     let throttled = cpu(&[(0, 0, 0), (1_000, 900, 0), (8_000, 900, 5_000), (10_000, 900, 5_000)]);
     check(
-        &[throttled, waits(&[(0, 0), (2_900, 0), (8_000, 5_100), (10_000, 5_100)])],
+        &[throttled.clone(), waits(&[(0, 0), (2_900, 0), (8_000, 5_100), (10_000, 5_100)])],
         [900, 5_000, 100, 4_000],
     );
     // What the hypervisor took is a series of its own, and takes of what is left then.
     let own = waits(&[(0, 50), (7_000, 50), (8_000, 3_050), (10_000, 3_050)]);
-    check(&[used.clone(), own, waits(&[(0, 0), (10_000, 2_000)])], [900, 0, 5_000, 4_100]);
+    check(&[used.clone(), own, stolen(&[(0, 0), (10_000, 2_000)])], [900, 0, 5_000, 4_100]);
+    // It does not know of being throttled.
+    check(&[throttled, stolen(&[(0, 0), (8_000, 1_500), (10_000, 1_500)])], [900, 5_000, 1_500, 2_600]);
     // Waiting longer than the invocation took explains no more than all of it.
     check(&[used, waits(&[(0, 0), (10_000, 99_000)])], [900, 0, 9_100, 0]);
 }
