@@ -196,7 +196,9 @@ fn envs_are_created_at_the_same_time() {
             scope.spawn(move || {
                 for round in 0..10 {
                     let sandbox = keeper.create(&plan(thread * 100 + round)).unwrap();
-                    assert_eq!(sandbox.caveats(), [""; 0]);
+                    // Eight threads at once may leave no CPU for watching a quota's timer, which is said.
+                    let others = sandbox.caveats().iter().filter(|caveat| !caveat.contains("refilled"));
+                    assert_eq!(others.collect::<Vec<_>>(), [""; 0]);
                     let number = format!("{thread}.{round}");
                     assert_eq!(
                         output(&sandbox, &sh(&format!("echo {number}; hostname"))).1,

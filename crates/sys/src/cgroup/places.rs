@@ -1,6 +1,7 @@
 //! Where danki may create cgroups: read from `/proc/self/mountinfo` and `/proc/self/cgroup`, so that a danki that runs in a container
 //! or a delegated scope stays in it. Pure but for [`here`].
 
+use super::tree::LEAF;
 use super::words::{Controller, Version};
 use std::path::{Path, PathBuf};
 
@@ -11,7 +12,7 @@ pub(crate) struct Place {
     pub version: Version,
     /// Mount point of the hierarchy.
     pub top: PathBuf,
-    /// The cgroup that danki itself is in; below `top`.
+    /// The cgroup that danki itself is in, or was before it made room (then it is in [`LEAF`]); below `top`.
     pub own: PathBuf,
 }
 
@@ -37,7 +38,9 @@ fn find(mountinfo: &str, own: &str, offered: impl Fn(&Path) -> String) -> Vec<Pl
             })
         })?;
         let path = own.lines().find_map(|line| own_path(line, found.version, controller))?;
-        Some(Place { controller, version: found.version, top: found.point.clone(), own: found.resolve(path) })
+        let own = found.resolve(path);
+        let own = if own.ends_with(LEAF) { own.parent().map_or(own.clone(), Path::to_owned) } else { own };
+        Some(Place { controller, version: found.version, top: found.point.clone(), own })
     };
     let mut places: Vec<Place> = Controller::ALL.into_iter().filter_map(place).collect();
     drop_lonely_v2_cpuacct(&mut places);
@@ -157,18 +160,21 @@ mod tests {
     fn version_2_in_a_user_scope() {
         let own = "/sys/fs/cgroup/user.slice/user-1000.slice/danki.scope";
         let top = "/sys/fs/cgroup";
-        check(
-            "30 24 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n",
-            "0::/user.slice/user-1000.slice/danki.scope\n",
-            "cpuset cpu io memory pids\n",
-            &[
-                ("cpu", Version::V2, top, own),
-                ("cpuacct", Version::V2, top, own),
-                ("memory", Version::V2, top, own),
-                ("freezer", Version::V2, top, own),
-                ("pids", Version::V2, top, own),
-            ],
-        );
+        // Also when it has made room in it.
+        for from in ["danki.scope", "danki.scope/danki-main"] {
+            check(
+                "30 24 0:27 / /sys/fs/cgroup rw,nosuid - cgroup2 cgroup2 rw,nsdelegate\n",
+                &format!("0::/user.slice/user-1000.slice/{from}\n"),
+                "cpuset cpu io memory pids\n",
+                &[
+                    ("cpu", Version::V2, top, own),
+                    ("cpuacct", Version::V2, top, own),
+                    ("memory", Version::V2, top, own),
+                    ("freezer", Version::V2, top, own),
+                    ("pids", Version::V2, top, own),
+                ],
+            );
+        }
     }
 
     #[test]
