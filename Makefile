@@ -5,7 +5,7 @@
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DELETE_ON_ERROR:
-.PHONY: help build demo test functions prepare bench race soak deny clean secrets-layer
+.PHONY: help build demo test functions prepare bench race soak cgroup-v2 deny clean secrets-layer
 
 DANKI := target/release/danki
 PIP := target/venv/bin/pip
@@ -18,6 +18,7 @@ help:
 	@echo 'make bench      what the instrument itself costs: link, envs, overhead; validation against T1 and T2'
 	@echo 'make race       danki against its peers; the benchmarks carry them, interleaved'
 	@echo 'make soak       long fuzzing, an hour of the secrets extension, real-time experiments, audit of dependencies'
+	@echo 'make cgroup-v2  danki under cgroup version 2 alone, in an emulated machine (4 min, as root, on Debian)'
 	@echo 'make functions  what the sample functions depend on, from their lockfiles'
 	@echo 'make clean      remove what was built, installed and measured here'
 
@@ -62,6 +63,7 @@ bench: build functions secrets-layer
 	conformance/secrets/layers
 	conformance/secrets/run
 	cargo bench --locked --workspace --bench '*'
+	conformance/db-proxy/race
 	$(DANKI) validate
 	$(DANKI) bench secrets-extension
 	$(DANKI) bench secrets-danki
@@ -79,6 +81,9 @@ soak: build functions deny
 	xtask/compare-live
 	xtask/install-fuzz
 	fuzz/run 600 all
+
+cgroup-v2: build
+	xtask/cgroup-v2
 
 # Licences, advisories and duplicates. Compiling cargo-deny takes minutes, which is why `make test` does without.
 deny:
