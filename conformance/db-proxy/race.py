@@ -114,7 +114,7 @@ def race(peers, rounds, seconds):
 
 def report(found):
     print(f"{'contest':<26}{'peer':<11}{'query µs: best, median':>26}{'CPU µs/query: best, median':>30}{'per s':>9}")
-    for (contest, name), rows in sorted(found.items()):
+    for (contest, name), rows in sorted((key, rows) for key, rows in found.items() if rows):
         row = {"contest": contest, "peer": name, "rounds": len(rows)}
         for key in ("latency_us", "cpu_us"):
             values = sorted(r[key] for r in rows if r[key] is not None)
