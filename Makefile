@@ -59,6 +59,7 @@ secrets-layer:
 	install -D target/x86_64-unknown-linux-musl/layer/danki-secrets $(SECRETS_LAYER)/extensions/AWSParametersAndSecretsLambdaExtension
 
 bench: build functions secrets-layer
+	xtask/prepare tests
 	xtask/install-peers
 	conformance/secrets/layers
 	conformance/secrets/run
@@ -76,6 +77,7 @@ bench: build functions secrets-layer
 race: bench
 
 soak: build functions deny
+	xtask/prepare tests
 	$(DANKI) bench experiments/idle-cutoff-real.toml
 	cargo bench --locked --package danki-secrets --bench soak -- 3600
 	xtask/compare-live

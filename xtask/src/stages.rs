@@ -56,6 +56,7 @@ const QUIET: &[&str] = &["xtask/quiet"];
 /// Everything uses the release profile: tests that measure need it, and dependencies compile once.
 const STAGES: &[Stage] = &[
     stage("fmt", 2, Count::One, &["cargo", "fmt", "--all", "--check", "--", "--files-with-diff"]),
+    installs("packages", Count::One, &["xtask/prepare", "tests"]),
     installs("functions", Count::One, &["make", "functions"]),
     // The tests let danki serve them.
     installs("conformance-clients", Count::Closing, &["conformance/install"]),
