@@ -91,6 +91,11 @@ const STAGES: &[Stage] = &[
         &["cargo", "test", "--locked", "--release", "--workspace", "--no-fail-fast", "--", "--show-output"],
     ),
     stage("conformance-lambda-api", 10, Count::Closing, &["conformance/lambda-api/run"]),
+    // Interleaved comparisons hold on a busy machine: that is what they are for. `make soak` has forty of each.
+    Stage {
+        beside: Some("corpus"),
+        ..stage("compare", 5, Count::Closing, &["xtask/compare-live", "--short"])
+    },
     stage("conformance-db-proxy", 10, Count::Closing, &["conformance/db-proxy/run"]),
     // After `test`, which leaves the reports that a browser opens.
     stage("web", 5, Count::Closing, &["web/check"]),
@@ -113,7 +118,7 @@ const STAGES: &[Stage] = &[
 /// Prints the stages' names and commands.
 pub fn list() -> ExitCode {
     for stage in STAGES {
-        println!("{:<22}{}", stage.name, stage.command.join(" "));
+        println!("{:<24}{}", stage.name, stage.command.join(" "));
     }
     ExitCode::SUCCESS
 }
@@ -177,7 +182,7 @@ impl Report {
     }
 
     fn add(&mut self, stage: &Stage, ended: Ended) {
-        self.table += &format!("{:<22}{:>6.0} s   {}\n", stage.name, ended.seconds, ended.tally.line());
+        self.table += &format!("{:<24}{:>6.0} s   {}\n", stage.name, ended.seconds, ended.tally.line());
         self.total.add(ended.tally);
     }
 }
