@@ -74,10 +74,7 @@ impl Places {
     fn of_this_machine(shared: &Shared) -> Places {
         let etc = ["/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl", "/etc/localtime", "/etc/mime.types"];
         Places {
-            system: ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"]
-                .iter()
-                .filter_map(|d| system_dir(d))
-                .collect(),
+            system: danki_sys::system_dirs(),
             etc: etc.iter().map(PathBuf::from).filter(|path| path.exists()).collect(),
             php: Some(PathBuf::from("/etc/php")).filter(|path| path.is_dir()),
             runtime: shared.files.runtime_dir(),
@@ -87,15 +84,6 @@ impl Places {
             hosts: shared.files.hosts(),
             profiles: shared.config.profiles.clone(),
         }
-    }
-}
-
-fn system_dir(dir: &str) -> Option<MountPlan> {
-    let target = PathBuf::from(dir);
-    match std::fs::read_link(dir) {
-        Ok(to) => Some(MountPlan::Symlink { target, to }),
-        Err(_) if target.is_dir() => Some(bind(&target, dir)),
-        Err(_) => None,
     }
 }
 
