@@ -15,9 +15,9 @@ mod recorder;
 mod summary;
 
 pub use event::{
-    ClosedBy, Connection, CpuSample, CpuSeries, CpuWaitSample, CpuWaitSeries, DnsQuery, EnvEvent, EnvWhat,
-    Event, Flight, Idle, Invocation, LogLine, Refused, Request, SegmentDocument, Span, Start, Status, Tls,
-    TraceHeader,
+    ClosedBy, Connection, CpuSample, CpuSeries, CpuWaitSample, CpuWaitSeries, DatabaseEvent, DatabaseWhat,
+    DnsQuery, EnvEvent, EnvWhat, Event, Flight, Idle, Invocation, LogLine, Refused, Request, SegmentDocument,
+    Span, Start, Status, Tls, TraceHeader,
 };
 pub use finding::{Change, Confidence, Evidence, Finding, Level, Remedy};
 pub use manifest::{Calibration, Machine, Manifest, Measurement, SCHEMA};
