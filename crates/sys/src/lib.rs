@@ -34,7 +34,7 @@ pub use error::Error;
 pub use keeper::Keeper;
 pub use plan::{EnvPlan, ProcessPlan};
 pub use priority::raise_priority;
-pub use run_queue::RunQueue;
+pub use run_queue::{RunQueue, behind_shell};
 pub use sandbox::{ExitStatus, Sandbox, SandboxEvent, Spawned};
 pub use scratch::Scratch;
 pub use stolen::Stolen;
