@@ -22,4 +22,7 @@ pub use event::{
 pub use finding::{Change, Confidence, Evidence, Finding, Level, Remedy};
 pub use manifest::{Calibration, Machine, Manifest, Measurement, SCHEMA};
 pub use recorder::{Received, Recorder, Recording};
-pub use summary::{CaptureCounts, ConnectionCounts, Expectation, Quantiles, Summary, VariantSummary};
+pub use summary::{
+    CaptureCounts, ConnectionCounts, DatabaseCounts, Expectation, Quantiles, RequestCounts, Summary,
+    VariantSummary,
+};
