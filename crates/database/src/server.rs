@@ -4,7 +4,7 @@ use crate::{Config, Error, proxies, seed};
 use danki_db_proxy::Running;
 use danki_record::Recorder;
 use danki_sys::plan::{MountPlan, ProcessPlan, RootPlan};
-use danki_sys::{ExitStatus, Sandbox, SandboxEvent, Scratch, Spawned, system_dirs};
+use danki_sys::{ExitStatus, Sandbox, SandboxEvent, Spawned, system_dirs};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::VecDeque;
 use std::fs::{self, File};
@@ -44,22 +44,23 @@ pub struct Certificate {
     pub key: String,
 }
 
-/// A directory with what the server reads; goes with this value, or with the next start's sweep.
+/// A directory with what the server reads; goes with this value, or with the directory that it is in.
 #[derive(Debug)]
 pub struct Files {
-    _scratch: Scratch,
     dir: PathBuf,
 }
 
 impl Files {
-    /// Makes it. Only root gets to it from outside; inside of the sandbox it is open for the server's user.
-    pub fn create() -> Result<Files, Error> {
-        let scratch = Scratch::create("database")?;
-        let dir = scratch.dir().join("given");
-        let made =
-            fs::create_dir(&dir).and_then(|()| fs::set_permissions(&dir, fs::Permissions::from_mode(0o755)));
-        made.map_err(|source| Error::File { path: dir.clone(), source })?;
-        Ok(Files { _scratch: scratch, dir })
+    /// Makes it below `keeper`, the keeper's own directory, to which only danki's user gets: it holds keys. Inside of the sandbox it is
+    /// open for the server's user.
+    pub fn create(keeper: &Path) -> Result<Files, Error> {
+        let nth = |n: u32| keeper.join(format!("database-{n}"));
+        let dir = (0..).map(nth).find(|dir| !dir.exists()).expect("there are more numbers than directories");
+        let open = || fs::set_permissions(&dir, fs::Permissions::from_mode(0o755));
+        match fs::create_dir(&dir).and_then(|()| open()) {
+            Ok(()) => Ok(Files { dir }),
+            Err(source) => Err(Error::File { path: dir, source }),
+        }
     }
 
     pub(crate) fn put(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
@@ -68,6 +69,13 @@ impl Files {
             Ok(()) => Ok(path),
             Err(source) => Err(Error::File { path, source }),
         }
+    }
+}
+
+impl Drop for Files {
+    fn drop(&mut self) {
+        // The keeper removes what is left.
+        fs::remove_dir_all(&self.dir).ok();
     }
 }
 
@@ -203,11 +211,12 @@ fn server(config: &Config) -> ProcessPlan {
     process(argv)
 }
 
+/// From its standard input, where the first mistake ends it: `source` goes on and says that all is well.
 fn client(database: Option<&str>, file: &str) -> ProcessPlan {
-    let mut argv = words_of([CLIENT, "--no-defaults", SOCKET, "--user=root", "--batch"]);
-    argv.push(format!("--execute=source {GIVEN}/{file}"));
-    argv.extend(database.map(str::to_owned));
-    process(argv)
+    let database = database.unwrap_or_default();
+    let command =
+        format!("exec {CLIENT} --no-defaults {SOCKET} --user=root --batch {database} < {GIVEN}/{file}");
+    process(vec!["/bin/sh".to_owned(), "-c".to_owned(), command])
 }
 
 /// Starts the server and waits until it says that it is ready.

@@ -73,7 +73,8 @@ impl World {
     ) -> Result<World, Error> {
         let link_config = link_config(experiment, pcap)?;
         let offload = link_config.offload;
-        let files = experiment.region.database.is_some().then(Files::create).transpose()?;
+        let files =
+            experiment.region.database.as_ref().map(|_| Files::create(setup.keeper.dir())).transpose()?;
         let root = files.as_ref().map(danki_database::root).transpose()?;
         let mut sandbox = create(Arc::clone(&setup.keeper), region_plan(offload, root)).await?;
         let tun = sandbox.take_tun().ok_or(Error::Broken("the region's sandbox has no TUN"))?;
@@ -153,7 +154,9 @@ impl World {
         }
         let end = move || -> Result<Stats, Error> {
             // Whoever still watches it lets its proxies end with the last look.
-            database.and_then(Arc::into_inner).map(Database::stop);
+            if let Some(database) = database.and_then(Arc::into_inner) {
+                database.stop();
+            }
             let stats = link.stop();
             sandbox.destroy()?;
             Ok(stats)

@@ -24,6 +24,8 @@ pub fn resolve(mut config: Config, source: &Source<'_>, dir: &Path) -> Result<Co
                 BadInput::new(format!("sql {}: {error}", joined.display())).at(place("sql"))
             })?);
     }
+    // Written down, so that whoever reads the run's manifest need not know classes.
+    config.max_connections = Some(config.max_connections());
     Ok(config)
 }
 
