@@ -13,7 +13,9 @@ mod answer;
 mod names;
 
 fuzz_target!(|datagram: &[u8]| {
-    let Some(answered) = answer::answer(datagram, &["dynamodb", "ssm"]) else { return };
+    let hosts = vec![("db.cluster-x.us-east-1.rds.amazonaws.com".to_owned(), std::net::Ipv4Addr::new(198, 18, 4, 1))];
+    let known = answer::Known { services: vec!["dynamodb", "ssm"], hosts };
+    let Some(answered) = answer::answer(datagram, &known) else { return };
     let message = Message::from_vec(&answered.bytes).expect("what is answered can be read");
     assert_eq!(message.metadata.message_type, MessageType::Response);
     assert_eq!(message.metadata.id.to_be_bytes(), datagram[..2]);

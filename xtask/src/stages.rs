@@ -102,6 +102,7 @@ const STAGES: &[Stage] = &[
     stage("corpus", 5, Count::Closing, &["explain-corpus/live"]),
     quick("keepalive-node", &[DANKI, "bench", "experiments/keepalive-node.toml", "--quick"]),
     quick("client-reuse-python", &[DANKI, "bench", "experiments/client-reuse-python.toml", "--quick"]),
+    quick("database-connections", &[DANKI, "bench", "experiments/database-connections.toml", "--quick"]),
     quick("handshakes-python", &[DANKI, "bench", "experiments/handshakes-python.toml", "--quick"]),
     quick("idle-cutoff", &[DANKI, "bench", "experiments/idle-cutoff.toml", "--time-scale", "10", "--quick"]),
     quick(

@@ -177,7 +177,7 @@ pub struct FunctionOptions {
     /// Handler [default: guessed from the files].
     #[arg(long)]
     pub handler: Option<String>,
-    /// Runtime: nodejs<N>.x, python3.<N>, provided.al2023 [default: guessed from the files].
+    /// Runtime: nodejs<N>.x, python3.<N>, php-8<N>, provided.al2023 [default: guessed from the files].
     #[arg(long)]
     pub runtime: Option<String>,
     /// Timeout in seconds, 1 to 900 [default: 3].

@@ -2,6 +2,7 @@
 //!
 //! A port cannot be in use: everything that listens does so in a network namespace of its own.
 #![allow(clippy::unwrap_used, reason = "test code, but clippy knows only test functions")]
+#![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
 use danki_testkit::{Process, descendants, eventually, repository, skipped, traces};
 use rustix::process::{Pid, Signal, kill_process};
@@ -230,4 +231,71 @@ fn a_run_outlives_the_regions_process() {
 fn is_region(process: &Process) -> bool {
     let local = fs::read_to_string(format!("/proc/{}/net/fib_trie", process.pid)).unwrap_or_default();
     local.contains("198.18.0.1") && process.lives()
+}
+
+/// A run with a database, once it has invoked.
+fn with_database(dir: &Path) -> Running {
+    let functions = repository().join("functions").canonicalize().unwrap();
+    let text = format!(
+        "name = 'database'\n[function]\ndir = '{}/hello-python'\n[region.database]\nusers = 10\n\
+         [[region.database.proxy]]\nname = 'pool'\n[load]\nkind = 'sequence'\ncount = 100\ngap_ms = 1000\n",
+        functions.display()
+    );
+    fs::write(dir.join("database.toml"), text).unwrap();
+    let out = dir.join("out");
+    let mut bench = danki();
+    bench.arg("bench").arg(dir.join("database.toml")).arg("--out").arg(&out);
+    let danki = bench.stderr(fs::File::create(dir.join("stderr")).unwrap()).spawn().unwrap();
+    let pid = i32::try_from(danki.id()).unwrap();
+    let invoked = || {
+        fs::read_to_string(out.join("events.jsonl")).unwrap_or_default().contains(r#""type":"invocation""#)
+    };
+    assert!(eventually(Duration::from_secs(30), invoked), "it runs");
+    let mut processes = descendants(pid);
+    processes.extend(Process::find(pid));
+    let networks = networks(&processes);
+    Running { danki, processes, networks, name: format!("danki-{pid}-") }
+}
+
+impl Running {
+    fn server(&self) -> Pid {
+        let server = self.processes.iter().find(|p| p.command().contains("/mariadbd")).expect("a server");
+        Pid::from_raw(server.pid).unwrap()
+    }
+}
+
+#[test]
+fn a_database_goes_with_danki() {
+    if skipped("danki killed with a database") || no_database() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut running = with_database(dir.path());
+    running.server();
+    running.kill();
+    running.assert_gone(SOON);
+}
+
+#[test]
+fn a_database_that_dies_ends_the_run_and_is_named() {
+    if skipped("database killed") || no_database() {
+        return;
+    }
+    let dir = tempfile::tempdir().unwrap();
+    let mut running = with_database(dir.path());
+    kill_process(running.server(), Signal::KILL).unwrap();
+    let ended = eventually(Duration::from_secs(20), || running.danki.try_wait().unwrap().is_some());
+    assert!(ended, "it does not hang");
+    assert_eq!(running.danki.wait().unwrap().code(), Some(3));
+    let told = fs::read_to_string(dir.path().join("stderr")).unwrap();
+    assert!(told.contains("region.database: the server has ended"), "{told}");
+    running.assert_gone(SOON);
+}
+
+fn no_database() -> bool {
+    let missing = !Path::new("/usr/sbin/mariadbd").exists();
+    if missing {
+        println!("skipped: a database: there is no mariadbd");
+    }
+    missing
 }

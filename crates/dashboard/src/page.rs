@@ -38,7 +38,7 @@ fn page(events: &[Event], settings: &[Setting], shared: &Shared) -> danki_runvie
         summary.throttles = facts.refused.iter().filter(|r| r.variant == v.name).count() as u64;
         summary
     };
-    let context = Context { settings: settings.to_vec(), caveats: Vec::new(), seed: 1 };
+    let context = Context { settings: settings.to_vec(), seed: 1, ..Context::default() };
     let found = findings(&facts, &variants, &context);
     let summary = Summary {
         schema: SCHEMA,

@@ -1,7 +1,7 @@
 //! What a proxy is told. Names and defaults of the pool's settings are RDS Proxy's.
 
 use crate::Error;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
 
 /// The file: one or more proxies.
@@ -23,7 +23,7 @@ pub enum EngineFamily {
 }
 
 /// How sessions share connections.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Mode {
     /// Pins and answers as RDS Proxy does.
@@ -34,7 +34,7 @@ pub enum Mode {
 }
 
 /// Which of RDS Proxy's rules for pinning, in mode `rds`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Rules {
     /// Any statement prepared over PostgreSQL's protocol pins.
     #[serde(rename = "2023")]
@@ -133,7 +133,7 @@ pub struct Target {
 }
 
 /// RDS Proxy's `ConnectionPoolConfig`.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct PoolConfig {
     /// Share of the database's `max_connections`; 1 to 100.
@@ -153,7 +153,7 @@ pub struct PoolConfig {
 }
 
 /// RDS Proxy knows one.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "SCREAMING_SNAKE_CASE")]
 pub enum PinningFilter {
     /// Setting a variable does not pin.
@@ -227,23 +227,8 @@ impl Config {
         let wrong = |what: &str, value: String, range: &str| {
             Err(Error::Config(format!("{} of proxy {:?} is {value}, allowed: {range}", what, self.name)))
         };
-        let pool = &self.pool;
-        if !(1..=100).contains(&pool.max_connections_percent) {
-            return wrong("max_connections_percent", pool.max_connections_percent.to_string(), "1 to 100");
-        }
-        let idle = pool.max_idle_percent();
-        if idle > pool.max_connections_percent {
-            return wrong("max_idle_connections_percent", idle.to_string(), "0 to max_connections_percent");
-        }
-        if !(0.0..=300.0).contains(&pool.connection_borrow_timeout) {
-            return wrong(
-                "connection_borrow_timeout",
-                pool.connection_borrow_timeout.to_string(),
-                "0 to 300 s",
-            );
-        }
-        if !(1..=28_800).contains(&pool.idle_client_timeout) {
-            return wrong("idle_client_timeout", pool.idle_client_timeout.to_string(), "1 to 28800 s");
+        if let Some((key, value, allowed)) = self.pool.problem() {
+            return wrong(key, value, allowed);
         }
         if self.user.is_empty() {
             return wrong("user", "empty".into(), "at least one [[proxy.user]]");
@@ -259,6 +244,23 @@ impl Config {
 }
 
 impl PoolConfig {
+    /// A setting that is out of range: its name, its value and what is allowed.
+    pub fn problem(&self) -> Option<(&'static str, String, &'static str)> {
+        let (percent, idle) = (self.max_connections_percent, self.max_idle_percent());
+        let (borrow, client) = (self.connection_borrow_timeout, self.idle_client_timeout);
+        if !(1..=100).contains(&percent) {
+            return Some(("max_connections_percent", percent.to_string(), "1 to 100"));
+        }
+        if idle > percent {
+            let range = "0 to max_connections_percent";
+            return Some(("max_idle_connections_percent", idle.to_string(), range));
+        }
+        if !(0.0..=300.0).contains(&borrow) {
+            return Some(("connection_borrow_timeout", borrow.to_string(), "0 to 300 s"));
+        }
+        (!(1..=28_800).contains(&client)).then(|| ("idle_client_timeout", client.to_string(), "1 to 28800 s"))
+    }
+
     /// Share that may stay idle.
     pub fn max_idle_percent(&self) -> u32 {
         self.max_idle_connections_percent.unwrap_or(self.max_connections_percent / 2)

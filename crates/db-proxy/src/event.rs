@@ -2,6 +2,7 @@
 
 use danki_db_pool::Closed;
 use std::fmt;
+use std::net::SocketAddr;
 
 /// Takes events, from the proxy's own thread: it must not block.
 pub type Sink = Box<dyn Fn(&Event<'_>) + Send>;
@@ -11,11 +12,12 @@ pub type Sink = Box<dyn Fn(&Event<'_>) + Send>;
 #[expect(missing_docs, reason = "the variants' words are their documentation; see `Display`")]
 pub enum Event<'a> {
     Listening { backlog: usize },
-    ClientConnected { client: u64 },
+    ClientConnected { client: u64, from: Option<SocketAddr> },
     ClientClosed { client: u64, why: &'a str },
     ServerOpened { server: u64 },
     ServerClosed { server: u64, why: &'a str },
     Borrowed { client: u64, server: u64, waited_ns: u64 },
+    Answered { client: u64, took_ns: u64 },
     BorrowTimedOut { client: u64, waited_ns: u64 },
     Pinned { client: u64, server: Option<u64>, reason: &'a str, digest: &'a str },
     Unhealthy { why: String },
@@ -34,6 +36,11 @@ impl Event<'_> {
             | Self::Failed { .. } => "WARN",
             _ => "INFO",
         }
+    }
+
+    /// Whether it may happen with every statement: no log of RDS Proxy shows it.
+    pub const fn frequent(&self) -> bool {
+        matches!(self, Self::Answered { .. } | Self::Borrowed { waited_ns: 0, .. })
     }
 
     /// Whether only RDS Proxy's enhanced logging shows it: it happens with every client.
@@ -55,8 +62,10 @@ impl fmt::Display for Event<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Listening { .. } => write!(out, "The proxy accepts connections."),
-            Self::ClientConnected { client } => {
-                write!(out, "[clientConnection={client}] A new client connected.")
+            Self::ClientConnected { client, from } => {
+                write!(out, "[clientConnection={client}] A new client connected")?;
+                from.iter().try_for_each(|from| write!(out, " from {from}"))?;
+                write!(out, ".")
             }
             Self::ClientClosed { client, why } => {
                 write!(out, "[clientConnection={client}] The client connection closed. Reason: {why}.")
@@ -72,6 +81,13 @@ impl fmt::Display for Event<'_> {
                 "[clientConnection={client}] [dbConnection={server}] A database connection was borrowed after {} ms.",
                 waited_ns / 1_000_000
             ),
+            Self::Answered { client, took_ns } => {
+                write!(
+                    out,
+                    "[clientConnection={client}] A statement was answered after {} ms.",
+                    took_ns / 1_000_000
+                )
+            }
             Self::BorrowTimedOut { client, waited_ns } => write!(
                 out,
                 "[clientConnection={client}] Timed-out waiting to acquire database connection, after {} ms.",

@@ -16,11 +16,24 @@ pub struct Setting {
     pub runtime: String,
 }
 
+/// The database that a variant's functions use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatabaseSetting {
+    /// The proxy that stands before it.
+    pub proxy: Option<String>,
+    /// Connections that it allows.
+    pub max_connections: u32,
+    /// Its instance class.
+    pub class: String,
+}
+
 /// A run around its facts.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Context {
     /// One per variant; a variant without one gets no prediction.
     pub settings: Vec<Setting>,
+    /// By variant; absent: no database.
+    pub databases: BTreeMap<String, DatabaseSetting>,
     /// What the runner had to say.
     pub caveats: Vec<String>,
     /// Seed of resampling.

@@ -3,11 +3,11 @@
 
 use danki_model::{ConnId, EnvId, InitializationType};
 use danki_record::{
-    Connection, CpuSeries, CpuWaitSeries, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Invocation, Refused,
-    Request, Span,
+    Connection, CpuSeries, CpuWaitSeries, DatabaseEvent, DnsQuery, EnvEvent, EnvWhat, Event, Flight,
+    Invocation, Refused, Request, Span,
 };
 use std::collections::{BTreeMap, HashMap};
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// One connection with what happened on it.
 #[derive(Clone, Debug)]
@@ -35,6 +35,8 @@ pub struct EnvFacts {
     pub local_calls_ms: Vec<f64>,
     /// Init phases that ended, on the caller's path or not.
     pub inits: Vec<Span>,
+    /// What happened to its clients at proxies before a database, in order.
+    pub at_proxies: Vec<DatabaseEvent>,
     /// The variant it belongs to, if that was recorded.
     pub variant: Option<String>,
     /// Why it was created, if that was recorded.
@@ -48,6 +50,8 @@ pub struct Facts {
     pub envs: BTreeMap<EnvId, EnvFacts>,
     /// All invocations, by dispatch.
     pub invocations: Vec<Invocation>,
+    /// What proxies did to their connections to a database, in order.
+    pub proxies: Vec<DatabaseEvent>,
     /// Invocations answered 429, in order.
     pub refused: Vec<Refused>,
     /// Requests that match no recorded connection (events were dropped, or the link was not in their way).
@@ -80,6 +84,7 @@ impl Facts {
         let mut facts = Facts::default();
         let mut flights: HashMap<ConnId, Vec<Span>> = HashMap::new();
         let mut requests = Vec::new();
+        let mut at_proxies = Vec::new();
         for event in events {
             match event {
                 Event::Invocation(invocation) => facts.invocations.push(invocation.clone()),
@@ -88,6 +93,8 @@ impl Facts {
                 Event::Dns(query) => facts.env(query.env).dns.push(query.clone()),
                 Event::Connection(connection) => facts.add_connection(connection),
                 Event::Flight(Flight { conn, span, .. }) => flights.entry(*conn).or_default().push(*span),
+                Event::Database(event) if event.client.is_some() => at_proxies.push(event.clone()),
+                Event::Database(event) => facts.proxies.push(event.clone()),
                 Event::Request(request) => requests.push(request.clone()),
                 Event::Env(event) => facts.add_env(event),
                 Event::Segment(segment) => {
@@ -103,6 +110,8 @@ impl Facts {
         for env in facts.envs.values_mut() {
             env.sort(&mut flights);
         }
+        facts.proxies.sort_by_key(|event| event.at_ns);
+        facts.join_proxies(at_proxies);
         facts.join(requests);
         facts
     }
@@ -140,6 +149,21 @@ impl Facts {
         let connection =
             ConnFacts { connection: connection.clone(), flights: Vec::new(), requests: Vec::new() };
         self.env(connection.connection.env).connections.push(connection);
+    }
+
+    /// By the client's address: every env of a run has its own.
+    fn join_proxies(&mut self, mut events: Vec<DatabaseEvent>) {
+        events.sort_by_key(|event| event.at_ns);
+        let connections = |(env, facts): (&EnvId, &EnvFacts)| {
+            facts.connections.first().map(|c| (c.connection.client.ip(), *env))
+        };
+        let of_address: HashMap<IpAddr, EnvId> = self.envs.iter().filter_map(connections).collect();
+        for event in events {
+            let env = event.client.and_then(|client| of_address.get(&client.ip()).copied());
+            if let Some(facts) = env.and_then(|env| self.envs.get_mut(&env)) {
+                facts.at_proxies.push(event);
+            }
+        }
     }
 
     fn join(&mut self, mut requests: Vec<Request>) {

@@ -6,6 +6,7 @@
 mod cause;
 mod cold;
 mod cpu;
+mod database;
 mod dns;
 mod errors;
 mod extension;
@@ -85,6 +86,7 @@ const SEARCHES: &[Search] = &[
     reuse::find,
     idle::find,
     stale::find,
+    database::find,
     dns::find,
     tls::find,
     secrets::find,

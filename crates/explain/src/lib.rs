@@ -14,6 +14,7 @@
 mod calls;
 mod context;
 mod cpu;
+mod database;
 mod edges;
 mod facts;
 mod findings;
@@ -26,7 +27,8 @@ mod wait;
 mod waterfall;
 
 pub use calls::{Call, Setup};
-pub use context::{Context, Setting};
+pub use context::{Context, DatabaseSetting, Setting};
+pub use database::summarise as summarise_database;
 pub use edges::{Edge, edges};
 pub use facts::{ConnFacts, EnvFacts, Facts};
 pub use findings::{Cause, EXAMPLES, Finding, findings};

@@ -97,6 +97,8 @@ fn of_invocations(explained: Option<&Variant>) -> VariantSummary {
         calls: by_connection(explained),
         durations: by_start(all.iter().map(|(i, _)| i)),
         throttles: 0,
+        requests: None,
+        database: None,
         returned: BTreeMap::new(),
         connections: ConnectionCounts::default(),
         capture: CaptureCounts::default(),

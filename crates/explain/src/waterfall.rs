@@ -9,7 +9,7 @@
 //!    network part claims, then into such instants right before it (CPU time is booked late, see `cpu`), then over
 //!    network parts of the bucket, at most its length in all. A bucket that reaches over the span's edge counts with
 //!    the share that lies inside.
-//! 4. **Service time**, **TLS** (established → handshake done), **TCP connect** (SYN → SYN-ACK), **DNS**,
+//! 4. **Service time** (of endpoints; of a proxy before a database: waiting for a connection, and statements), **TLS** (established → handshake done), **TCP connect** (SYN → SYN-ACK), **DNS**,
 //!    **request on the wire** (packets in the link, and request sent → response delivered): in this order, so that
 //!    what an endpoint did is not charged to the wire.
 //! 5. **CPU wait**: what is left where the runtime was ready to run and did not (see `wait`), at most as long as it waited
@@ -30,6 +30,7 @@
 
 use crate::calls::{self, Call};
 use crate::cpu::{self, Bucket};
+use crate::database;
 use crate::facts::{EnvFacts, Facts};
 use crate::part::{Part, PartTimes};
 use crate::spans::{Instants, span};
@@ -123,14 +124,15 @@ fn own_claims(i: &Invocation) -> Vec<Claim> {
 }
 
 fn network_claims(whole: Span, env: &EnvFacts, calls: &[Call]) -> Vec<Claim> {
+    let overlaps = |s: &Span| s.from_ns < whole.to_ns && s.to_ns > whole.from_ns;
     let connections: Vec<_> = env.connections_during(whole).collect();
-    let service = calls.iter().map(|c| c.service_time).collect();
+    let at_proxies = database::spans(&env.at_proxies).filter(overlaps);
+    let service = calls.iter().map(|c| c.service_time).chain(at_proxies).collect();
     let tls = connections.iter().filter_map(|c| calls::tls_span(c)).collect();
     let connect = connections
         .iter()
         .map(|c| span(c.connection.syn_ns, c.connection.established_ns.unwrap_or(c.end_ns())))
         .collect();
-    let overlaps = |s: &Span| s.from_ns < whole.to_ns && s.to_ns > whole.from_ns;
     let dns = env.dns.iter().map(|q| q.span).filter(overlaps).collect();
     let flights = connections.iter().flat_map(|c| {
         // Flights of a connection follow one another: both ends are in order.

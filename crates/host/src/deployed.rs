@@ -112,6 +112,7 @@ fn check_handler(spec: &FunctionSpec) -> Result<(), Error> {
         Runtime::Python(_) => {
             vec![spec.code.join(format!("{stem}.py")), spec.code.join(&stem).join("__init__.py")]
         }
+        Runtime::Php(_) => vec![spec.code.join(&stem)],
         Runtime::Provided => {
             std::iter::once(&spec.code).chain(&spec.layers).map(|d| d.join("bootstrap")).collect()
         }
@@ -128,6 +129,8 @@ fn check_handler(spec: &FunctionSpec) -> Result<(), Error> {
 fn module(spec: &FunctionSpec) -> Option<String> {
     match spec.runtime {
         Runtime::Provided => Some(String::new()),
+        // The whole file's name: what it returns is the handler.
+        Runtime::Php(_) => Some(spec.handler.clone()),
         Runtime::NodeJs(_) => {
             let (dir, file) = spec.handler.rsplit_once('/').map_or(("", &*spec.handler), |(d, f)| (d, f));
             let (stem, _) = file.split_once('.')?;
@@ -181,7 +184,7 @@ mod tests {
     fn a_handler_must_be_there() {
         let dir = tempfile::tempdir().expect("a directory");
         std::fs::create_dir(dir.path().join("src")).expect("made");
-        for file in ["index.mjs", "app.py", "src/main.js", "bootstrap"] {
+        for file in ["index.mjs", "app.py", "src/main.js", "src/web.php", "bootstrap"] {
             std::fs::write(dir.path().join(file), "").expect("written");
         }
         let check = |runtime: &str, handler: &str| {
@@ -190,10 +193,14 @@ mod tests {
         assert_eq!(check("nodejs20.x", "index.handler"), Ok(()));
         assert_eq!(check("nodejs20.x", "src/main.handler"), Ok(()));
         assert_eq!(check("python3.11", "app.handler"), Ok(()));
+        assert_eq!(check("php-82", "src/web.php"), Ok(()));
         assert_eq!(check("provided.al2023", "anything"), Ok(()));
-        for (runtime, handler) in
-            [("nodejs20.x", "other.handler"), ("nodejs20.x", "index"), ("python3.11", "x.handler")]
-        {
+        for (runtime, handler) in [
+            ("nodejs20.x", "other.handler"),
+            ("nodejs20.x", "index"),
+            ("python3.11", "x.handler"),
+            ("php-82", "src/x.php"),
+        ] {
             assert!(check(runtime, handler).is_err(), "{runtime} {handler}");
         }
         assert!(absolute(spec("nodejs20.x", "i.h", Path::new("/nonexistent"))).is_err());

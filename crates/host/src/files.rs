@@ -10,6 +10,8 @@ use tempfile::TempDir;
 
 const NODE_BOOTSTRAP: &str = include_str!("../../../runtimes/node/bootstrap.mjs");
 const NODE_PROFILE: &str = include_str!("../../../runtimes/node/profile.cjs");
+const PHP_BOOTSTRAP: &str = include_str!("../../../runtimes/php/bootstrap.php");
+const PHP_PROCESSES: &str = include_str!("../../../runtimes/php/bootstrap.sh");
 const PYTHON_BOOTSTRAP: &str = include_str!("../../../runtimes/python/bootstrap.py");
 
 /// Where distributions keep the bundle of trusted roots.
@@ -44,6 +46,8 @@ impl SharedFiles {
         files.put(&files.hosts(), HOSTS)?;
         files.put(&files.runtime_dir().join("bootstrap.mjs"), NODE_BOOTSTRAP)?;
         files.put(&files.runtime_dir().join("profile.cjs"), NODE_PROFILE)?;
+        files.put(&files.runtime_dir().join("bootstrap.php"), PHP_BOOTSTRAP)?;
+        files.put(&files.runtime_dir().join("bootstrap.sh"), PHP_PROCESSES)?;
         files.put(&files.runtime_dir().join("bootstrap.py"), PYTHON_BOOTSTRAP)?;
         Ok(files)
     }

@@ -24,11 +24,17 @@ pub struct Interpreter {
 const PYTHON_QUESTION: &str = "import sys; print(sys.base_prefix); print(sys.version.split()[0]); print('python%d.%d' % sys.version_info[:2])";
 const NODE_QUESTION: &str = "console.log(process.execPath); console.log(process.versions.node)";
 
+const PHP_QUESTION: &str = "echo PHP_BINARY, \"\\n\", PHP_VERSION, \"\\n\";";
+
 /// Finds the interpreter of a runtime; `None` for runtimes that bring their own.
 pub fn find(runtime: Runtime, search_path: &[PathBuf]) -> Result<Option<Interpreter>, Error> {
     match runtime {
         Runtime::Provided => Ok(None),
         Runtime::NodeJs(_) => first(&["node".to_owned()], search_path, "node", ask_node).map(Some),
+        Runtime::Php(minor) => {
+            let names = [format!("php8.{minor}"), "php".to_owned()];
+            first(&names, search_path, "php", ask_php).map(Some)
+        }
         Runtime::Python(minor) => {
             let names = [format!("python3.{minor}"), "python3".to_owned()];
             first(&names, search_path, "python3", ask_python).map(Some)
@@ -41,6 +47,7 @@ pub fn version_caveat(runtime: Runtime, found: &Interpreter) -> Option<String> {
     let asked = match runtime {
         Runtime::NodeJs(major) => format!("{major}."),
         Runtime::Python(minor) => format!("3.{minor}."),
+        Runtime::Php(minor) => format!("8.{minor}."),
         Runtime::Provided => return None,
     };
     (!found.version.starts_with(&asked)).then(|| {
@@ -72,6 +79,15 @@ fn ask_node(path: &Path) -> Option<Interpreter> {
     let [executable, version] = lines.as_slice() else { return None };
     let executable = PathBuf::from(executable);
     Some(place(executable.clone(), executable.parent()?.parent()?.to_path_buf(), version.clone()))
+}
+
+/// A PHP that is too old for the runtime is none.
+fn ask_php(path: &Path) -> Option<Interpreter> {
+    let lines = answers(path, "-r", PHP_QUESTION)?;
+    let [executable, version] = lines.as_slice() else { return None };
+    let executable = PathBuf::from(executable);
+    let prefix = executable.parent()?.parent()?.to_path_buf();
+    version.starts_with("8.").then(|| place(executable, prefix, version.clone()))
 }
 
 fn ask_python(path: &Path) -> Option<Interpreter> {
@@ -112,5 +128,7 @@ mod tests {
     fn an_absent_interpreter_is_named() {
         let error = find(Runtime::NodeJs(20), &["/nonexistent".into()]).expect_err("nothing there");
         assert!(error.to_string().contains("node"), "{error}");
+        let error = find(Runtime::Php(2), &["/nonexistent".into()]).expect_err("nothing there");
+        assert!(error.to_string().contains("php"), "{error}");
     }
 }

@@ -54,6 +54,8 @@ pub struct Places {
     pub system: Vec<MountPlan>,
     /// Files and directories of `/etc` that exist here.
     pub etc: Vec<PathBuf>,
+    /// Settings of a PHP that belongs to the system, which name its extensions.
+    pub php: Option<PathBuf>,
     /// Becomes `/var/runtime`.
     pub runtime: PathBuf,
     /// System roots and the run's root.
@@ -72,11 +74,9 @@ impl Places {
     fn of_this_machine(shared: &Shared) -> Places {
         let etc = ["/etc/ld.so.cache", "/etc/alternatives", "/etc/ssl", "/etc/localtime", "/etc/mime.types"];
         Places {
-            system: ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32"]
-                .iter()
-                .filter_map(|d| system_dir(d))
-                .collect(),
+            system: danki_sys::system_dirs(),
             etc: etc.iter().map(PathBuf::from).filter(|path| path.exists()).collect(),
+            php: Some(PathBuf::from("/etc/php")).filter(|path| path.is_dir()),
             runtime: shared.files.runtime_dir(),
             ca_bundle: shared.files.ca_bundle(),
             ca_root: shared.files.ca_root(),
@@ -84,15 +84,6 @@ impl Places {
             hosts: shared.files.hosts(),
             profiles: shared.config.profiles.clone(),
         }
-    }
-}
-
-fn system_dir(dir: &str) -> Option<MountPlan> {
-    let target = PathBuf::from(dir);
-    match std::fs::read_link(dir) {
-        Ok(to) => Some(MountPlan::Symlink { target, to }),
-        Err(_) if target.is_dir() => Some(bind(&target, dir)),
-        Err(_) => None,
     }
 }
 
@@ -156,6 +147,9 @@ fn mounts(places: &Places, function: &Deployed, uid: u32) -> Vec<MountPlan> {
     let mut mounts = vec![bind(Path::new("/usr"), "/usr")];
     mounts.extend(places.system.iter().cloned());
     mounts.extend(places.etc.iter().map(|path| bind(path, path)));
+    if matches!(spec.runtime, Runtime::Php(_)) {
+        mounts.extend(places.php.iter().map(|path| bind(path, path)));
+    }
     mounts.extend(etc_files(uid));
     mounts.push(bind(&spec.code, "/var/task"));
     mounts.push(layers(spec));
@@ -302,6 +296,9 @@ fn command(function: &Deployed) -> Vec<String> {
             format!("--max-old-space-size={}", mb * 9 / 10),
             "/var/runtime/bootstrap.mjs".to_owned(),
         ],
+        (Runtime::Php(_), Some(php)) => {
+            vec!["/bin/sh".to_owned(), "/var/runtime/bootstrap.sh".to_owned(), php]
+        }
         (Runtime::Python(_), Some(python)) => vec![python, "/var/runtime/bootstrap.py".to_owned()],
         _ => vec![bootstrap(function)],
     }
@@ -326,6 +323,7 @@ mod tests {
         Places {
             system: vec![MountPlan::Symlink { target: "/bin".into(), to: "usr/bin".into() }],
             etc: vec!["/etc/ld.so.cache".into()],
+            php: Some("/etc/php".into()),
             runtime: "/run/danki/runtime".into(),
             ca_bundle: "/run/danki/ca-bundle.crt".into(),
             ca_root: "/run/danki/ca-root.crt".into(),
@@ -409,6 +407,7 @@ mod tests {
 
     #[test]
     fn each_runtime_has_its_command() {
+        let php = Interpreter { inside: "/usr/bin/php8.2".into(), prefix: None, ..python() };
         let node = Interpreter { inside: "/usr/bin/node".into(), prefix: None, ..python() };
         let check = |runtime: &str, interpreter: Option<&Interpreter>, expect: &str| {
             assert_eq!(command(&deployed(runtime, interpreter.cloned())).join(" "), expect);
@@ -416,7 +415,13 @@ mod tests {
         let flags = "--expose-gc --max-semi-space-size=12 --max-old-space-size=230";
         check("nodejs20.x", Some(&node), &format!("/usr/bin/node {flags} /var/runtime/bootstrap.mjs"));
         check("python3.11", Some(&python()), "/var/lang/bin/python3.11 /var/runtime/bootstrap.py");
+        check("php-82", Some(&php), "/bin/sh /var/runtime/bootstrap.sh /usr/bin/php8.2");
         check("provided.al2023", None, "/opt/bootstrap");
+        let has_settings = |runtime: &str, interpreter: &Interpreter| {
+            let all = mounts(&places(), &deployed(runtime, Some(interpreter.clone())), 1);
+            all.contains(&bind(Path::new("/etc/php"), "/etc/php"))
+        };
+        assert!(has_settings("php-82", &php) && !has_settings("nodejs20.x", &node));
     }
 
     #[test]

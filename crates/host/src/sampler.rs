@@ -6,7 +6,7 @@
 
 use danki_model::EnvId;
 use danki_record::{CpuSample, CpuSeries, CpuWaitCounted, CpuWaitSample, CpuWaitSeries, Event, Recorder};
-use danki_sys::{EnvCgroup, RunQueue, Stolen, clock};
+use danki_sys::{EnvCgroup, RunQueue, Stolen, behind_shell, clock};
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{self, JoinHandle};
@@ -39,6 +39,8 @@ struct State {
     watched: Vec<Watched>,
     /// The first thread of each env's runtime.
     runtimes: BTreeMap<EnvId, Arc<RunQueue>>,
+    /// Runtimes that are shells: who works for them is asked anew each time.
+    shells: BTreeMap<EnvId, i32>,
     /// The thread sleeps until it is woken.
     asleep: bool,
     stopping: bool,
@@ -71,7 +73,12 @@ impl Sampler {
     /// The runtime of an env has been started, as this process; its earlier one is no more.
     pub fn runtime(&self, env: EnvId, pid: i32) {
         let runtime = RunQueue::of_process(pid).map(Arc::new);
+        let is_shell = behind_shell(pid).is_some();
         let mut state = self.shared.lock();
+        match is_shell {
+            true => state.shells.insert(env, pid),
+            false => state.shells.remove(&env),
+        };
         for watched in state.watched.iter_mut().filter(|watched| watched.env == env) {
             watched.runtime.clone_from(&runtime);
         }
@@ -83,14 +90,20 @@ impl Sampler {
 
     /// The env is no more.
     pub fn ended(&self, env: EnvId) {
-        self.shared.lock().runtimes.remove(&env);
+        let mut state = self.shared.lock();
+        state.runtimes.remove(&env);
+        state.shells.remove(&env);
     }
 
     /// Begins to watch an env.
     pub fn watch(&self, env: EnvId, cgroup: &EnvCgroup) {
         let first = read(cgroup);
         let mut state = self.shared.lock();
-        let runtime = state.runtimes.get(&env).cloned();
+        let runtime =
+            match state.shells.get(&env).copied().and_then(behind_shell).and_then(RunQueue::of_process) {
+                Some(program) => Some(Arc::new(program)),
+                None => state.runtimes.get(&env).cloned(),
+            };
         let cgroup = cgroup.clone();
         let (samples, waits, stolen) = (vec![first], Vec::new(), Vec::new());
         let mut watched = Watched { env, cgroup, samples, runtime, waits, stolen };

@@ -38,22 +38,27 @@ pub struct Interpreters {
     pub node: Option<PathBuf>,
     /// `python3`.
     pub python: Option<PathBuf>,
+    /// `php`, which is not measured with.
+    pub php: Option<PathBuf>,
 }
 
 impl Interpreters {
-    /// Looks for both along `search_path`.
+    /// Looks for them along `search_path`.
     pub fn find(search_path: &[PathBuf]) -> Interpreters {
         let find = |runtime| danki_host::find_interpreter(runtime, search_path).ok().flatten();
         let node = find(danki_model::Runtime::NodeJs(0));
         let python = find(danki_model::Runtime::Python(0));
+        let php = find(danki_model::Runtime::Php(0));
         let number = |version: &str, nth| version.split('.').nth(nth).and_then(|n| n.parse().ok());
         Interpreters {
             versions: Versions {
                 node: node.as_ref().and_then(|i| number(&i.version, 0)),
                 python: python.as_ref().and_then(|i| number(&i.version, 1)),
+                php: php.as_ref().and_then(|i| number(&i.version, 1)),
             },
             node: node.map(|i| i.executable),
             python: python.map(|i| i.executable),
+            php: php.map(|i| i.executable),
         }
     }
 }

@@ -87,6 +87,9 @@ pub enum Error {
     /// The region refused.
     #[error(transparent)]
     Region(#[from] danki_region::Error),
+    /// The database refused.
+    #[error(transparent)]
+    Database(#[from] danki_database::Error),
     /// The host refused.
     #[error(transparent)]
     Host(#[from] danki_host::Error),
@@ -131,6 +134,7 @@ impl Error {
     /// Whose fault it is.
     pub fn fault(&self) -> Fault {
         match self {
+            Error::Database(error) if error.is_input() => Fault::Input,
             Error::Input(_) | Error::Host(danki_host::Error::BadFunction { .. }) => Fault::Input,
             _ => Fault::Machine,
         }
@@ -146,6 +150,7 @@ impl Error {
             Error::Host(danki_host::Error::InterpreterMissing { what, .. }) => {
                 Some(format!("install {what} where it can be found, or use a function of another runtime"))
             }
+            Error::Database(error) => error.hint().map(str::to_owned),
             Error::Unprovisioned { .. } => Some(
                 "`danki run` shows what the function's init prints; its log is in events.jsonl".to_owned(),
             ),

@@ -5,7 +5,8 @@ use crate::experiment::Experiment;
 use crate::results::Row;
 use bytes::Bytes;
 use danki_explain::{
-    Context, EnvFacts, Facts, Setting, Variant as Explained, by_variant, findings, quantiles,
+    Context, DatabaseSetting, EnvFacts, Facts, Setting, Variant as Explained, by_variant, findings,
+    quantiles, summarise_database,
 };
 use danki_model::{EnvId, RequestId};
 use danki_record::{Calibration, CaptureCounts, Event, Finding, Quantiles, SCHEMA, Summary, VariantSummary};
@@ -13,7 +14,10 @@ use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::net::IpAddr;
 
+mod requests;
 mod rows;
+
+use requests::requests;
 
 /// What an invocation returned.
 #[derive(Clone, Debug, PartialEq, serde::Serialize)]
@@ -26,6 +30,8 @@ pub struct Returned {
     pub function_error: Option<String>,
     /// The response, if it was JSON and not too long; else null.
     pub payload: Value,
+    /// `statusCode` of the response, if it is one for an HTTP front.
+    pub status_code: Option<u16>,
     /// The response as it was, if [`crate::Setup::keep_raw`] asked for it.
     #[serde(skip)]
     pub raw: Option<Bytes>,
@@ -66,21 +72,6 @@ pub fn summarise(from: Ingredients<'_>) -> Digest {
     let facts = Facts::gather(from.events);
     let explained = by_variant(&facts);
     let variant_of = variants_of_envs(from.events, &facts);
-    let numbers = |variant: &crate::Variant| {
-        let of_name = explained.iter().find(|e| e.name == variant.name);
-        let returned = from.returned.iter().filter(|r| r.variant == variant.name);
-        let of_variant = |env: &EnvId| variant_of.get(env).is_some_and(|v| *v == variant.name);
-        let envs: Vec<&EnvFacts> =
-            facts.envs.iter().filter(|(env, _)| of_variant(env)).map(|(_, f)| f).collect();
-        let mut summary =
-            danki_explain::summarise(&variant.name, variant.function.memory.mb(), of_name, &envs);
-        summary.capture = captured(&envs, &from.capture);
-        summary.returned = returned_numbers(returned);
-        summary.throttles = facts.refused.iter().filter(|r| r.variant == variant.name).count() as u64;
-        summary
-    };
-    let variants: Vec<VariantSummary> = from.experiment.variants.iter().map(numbers).collect();
-    let as_json: Vec<Value> = variants.iter().map(|v| serde_json::to_value(v).unwrap_or_default()).collect();
     let recorded = from.events.iter().filter_map(|event| match event {
         Event::Caveat { text } => Some(text.clone()),
         _ => None,
@@ -89,6 +80,24 @@ pub fn summarise(from: Ingredients<'_>) -> Digest {
     let caveats: Vec<String> =
         from.caveats.into_iter().chain(recorded).filter(|text| told.insert(text.clone())).collect();
     let context = context(from.experiment, &caveats);
+    let numbers = |variant: &crate::Variant| {
+        let of_name = explained.iter().find(|e| e.name == variant.name);
+        let returned = from.returned.iter().filter(|r| r.variant == variant.name);
+        let of_variant = |env: &EnvId| variant_of.get(env).is_some_and(|v| *v == variant.name);
+        let envs: Vec<&EnvFacts> =
+            facts.envs.iter().filter(|(env, _)| of_variant(env)).map(|(_, f)| f).collect();
+        let mut summary =
+            danki_explain::summarise(&variant.name, variant.function.memory.mb(), of_name, &envs);
+        let setting = context.databases.get(&variant.name);
+        summary.database = setting.map(|s| summarise_database(s, &facts, of_name, &envs));
+        summary.requests = requests(from.experiment, of_name, returned.clone());
+        summary.capture = captured(&envs, &from.capture);
+        summary.returned = returned_numbers(returned);
+        summary.throttles = facts.refused.iter().filter(|r| r.variant == variant.name).count() as u64;
+        summary
+    };
+    let variants: Vec<VariantSummary> = from.experiment.variants.iter().map(numbers).collect();
+    let as_json: Vec<Value> = variants.iter().map(|v| serde_json::to_value(v).unwrap_or_default()).collect();
     let summary = Summary {
         schema: SCHEMA,
         name: from.experiment.name.clone(),
@@ -148,7 +157,14 @@ fn context(experiment: &Experiment, caveats: &[String]) -> Context {
         runtime: v.function.runtime.to_string(),
     };
     let settings = experiment.variants.iter().map(setting).collect();
-    Context { settings, caveats: caveats.to_vec(), seed: experiment.seed }
+    let database = |v: &crate::Variant| {
+        let config = experiment.region.database.as_ref()?;
+        let (proxy, max_connections) = (v.db_proxy.clone(), config.max_connections());
+        let class = config.class.clone().into();
+        Some((v.name.clone(), DatabaseSetting { proxy, max_connections, class }))
+    };
+    let databases = experiment.variants.iter().filter_map(database).collect();
+    Context { settings, databases, caveats: caveats.to_vec(), seed: experiment.seed }
 }
 
 #[cfg(test)]

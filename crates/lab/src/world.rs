@@ -3,11 +3,12 @@
 use crate::error::{Error, file};
 use crate::experiment::Experiment;
 use crate::runner::Setup;
+use danki_database::{Certificate, Config as DatabaseConfig, Database, Files};
 use danki_host::{DnsServer, Host, HostConfig, ThawOrder, Tracing, XRayServer};
 use danki_link::{Config as LinkConfig, Link, Stats};
 use danki_record::{Connection, Event, Recorder};
 use danki_region::{Config as RegionConfig, Region, Sockets};
-use danki_sys::plan::{CgroupPlan, EnvPlan, NetPlan, SocketPlan, TunPlan, UserPlan};
+use danki_sys::plan::{CgroupPlan, EnvPlan, NetPlan, RootPlan, SocketPlan, TunPlan, UserPlan};
 use danki_sys::{Keeper, Sandbox};
 use std::fs;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -35,6 +36,9 @@ type SharedRegion = Arc<Mutex<Region>>;
 /// Directory of CPU profiles in a run directory.
 pub const PROFILES: &str = "profiles";
 
+/// Env 0's number: below those of all envs (see `host::plan`).
+const DATABASE_USER: UserPlan = UserPlan { uid: 100_000, gid: 100_000 };
+
 /// How often it is looked whether the region still lives.
 const WATCH: Duration = Duration::from_millis(200);
 
@@ -45,6 +49,7 @@ pub struct World {
     region: SharedRegion,
     link: Link,
     sandbox: Sandbox,
+    database: Option<Arc<Database>>,
 }
 
 impl World {
@@ -68,12 +73,24 @@ impl World {
     ) -> Result<World, Error> {
         let link_config = link_config(experiment, pcap)?;
         let offload = link_config.offload;
-        let mut sandbox = create(Arc::clone(&setup.keeper), region_plan(offload)).await?;
+        let files =
+            experiment.region.database.as_ref().map(|_| Files::create(setup.keeper.dir())).transpose()?;
+        let root = files.as_ref().map(danki_database::root).transpose()?;
+        let mut sandbox = create(Arc::clone(&setup.keeper), region_plan(offload, root)).await?;
         let tun = sandbox.take_tun().ok_or(Error::Broken("the region's sandbox has no TUN"))?;
         let socket =
             sandbox.take_sockets().pop().ok_or(Error::Broken("the region's sandbox has no socket"))?;
         let sockets = Sockets { https: TcpListener::from(socket) };
         let region = Region::start(region_config(experiment, setup), sockets, recorder.clone()).await?;
+        let (sandbox, database) = match (&experiment.region.database, files) {
+            (Some(config), Some(files)) => {
+                let certificates = certificates(config, &experiment.region.name, &region)?;
+                let (sandbox, database) =
+                    start_database(config.clone(), files, certificates, sandbox, recorder.clone()).await?;
+                (sandbox, Some(Arc::new(database)))
+            }
+            _ => (sandbox, None),
+        };
         let root_pem = region.root_pem().to_owned();
         let region = Arc::new(Mutex::new(region));
         let link = Link::start(link_config, tun, recorder.clone())?;
@@ -85,7 +102,7 @@ impl World {
         }
         let dns = dns_server(&region);
         let host = Host::start(host_config, Arc::clone(&setup.keeper), link.handle(), recorder.clone(), dns)?;
-        Ok(World { host: Arc::new(host), region, link, sandbox })
+        Ok(World { host: Arc::new(host), region, link, sandbox, database })
     }
 
     /// The link's figures so far.
@@ -110,13 +127,16 @@ impl World {
         self.region.lock().unwrap_or_else(PoisonError::into_inner).root_pem().to_owned()
     }
 
-    /// Resolves only if the region dies although nobody stopped it.
+    /// Resolves only if the region or its database dies although nobody stopped it.
     pub fn region_died(&self) -> impl Future<Output = Error> + Send + use<> {
-        let region = Arc::clone(&self.region);
+        let (region, database) = (Arc::clone(&self.region), self.database.clone());
         async move {
             loop {
                 tokio::time::sleep(WATCH).await;
                 if let Some(error) = death(&region) {
+                    return error.into();
+                }
+                if let Some(error) = database.as_deref().and_then(Database::death) {
                     return error.into();
                 }
             }
@@ -125,7 +145,7 @@ impl World {
 
     /// Ends everything and returns the link's figures. Nothing is left behind.
     pub async fn stop(self) -> Result<Stats, Error> {
-        let World { host, region, link, sandbox } = self;
+        let World { host, region, link, sandbox, database } = self;
         host.stop().await;
         match Arc::try_unwrap(region) {
             Ok(region) => region.into_inner().unwrap_or_else(PoisonError::into_inner).stop().await,
@@ -133,6 +153,10 @@ impl World {
             Err(shared) => drop(shared),
         }
         let end = move || -> Result<Stats, Error> {
+            // Whoever still watches it lets its proxies end with the last look.
+            if let Some(database) = database.and_then(Arc::into_inner) {
+                database.stop();
+            }
             let stats = link.stop();
             sandbox.destroy()?;
             Ok(stats)
@@ -146,6 +170,30 @@ impl World {
 async fn create(keeper: Arc<Keeper>, plan: EnvPlan) -> Result<Sandbox, Error> {
     let created = tokio::task::spawn_blocking(move || keeper.create(&plan)).await;
     Ok(created.map_err(|_| Error::Broken("the creation of the region's sandbox has panicked"))??)
+}
+
+/// The database's, then one for each proxy.
+fn certificates(config: &DatabaseConfig, name: &str, region: &Region) -> Result<Vec<Certificate>, Error> {
+    let one = |(host, _): (String, Ipv4Addr)| {
+        let (chain, key) = region.certificate_pem(&host)?;
+        Ok(Certificate { chain, key })
+    };
+    config.hosts(name).into_iter().map(one).collect()
+}
+
+async fn start_database(
+    config: DatabaseConfig,
+    files: Files,
+    certificates: Vec<Certificate>,
+    sandbox: Sandbox,
+    recorder: Recorder,
+) -> Result<(Sandbox, Database), Error> {
+    let start = move || {
+        let database = Database::start(&config, files, &certificates, &sandbox, &recorder)?;
+        Ok((sandbox, database))
+    };
+    let started = tokio::task::spawn_blocking(start).await;
+    started.map_err(|_| Error::Broken("the start of the database has panicked"))?
 }
 
 fn dns_server(region: &SharedRegion) -> DnsServer {
@@ -185,15 +233,15 @@ fn lock(region: &SharedRegion) -> MutexGuard<'_, Region> {
     region.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Only a network: every service address is local, envs are reached through the TUN.
-fn region_plan(offload: bool) -> EnvPlan {
+/// Mostly only a network, but for a database's processes: every service address is local, envs are reached through the TUN.
+fn region_plan(offload: bool, root: Option<RootPlan>) -> EnvPlan {
     let https = SocketAddr::from((Ipv4Addr::UNSPECIFIED, 443));
     EnvPlan {
         id: 0,
         hostname: "region".to_owned(),
-        user: UserPlan { uid: 0, gid: 0 },
+        user: if root.is_some() { DATABASE_USER } else { UserPlan { uid: 0, gid: 0 } },
         rlimits: Vec::new(),
-        visible_cpus: 1,
+        visible_cpus: if root.is_some() { crate::cpus() } else { 1 },
         cgroup: CgroupPlan { cpu_period_us: danki_model::PERIOD_US, ..CgroupPlan::default() },
         net: NetPlan {
             tun: Some(TunPlan { address: GATEWAY, prefix: 32, mtu: MTU, offload, default_route: false }),
@@ -202,18 +250,24 @@ fn region_plan(offload: bool) -> EnvPlan {
             routes: vec![ENVS],
             sockets: vec![SocketPlan::Tcp { addr: https, backlog: BACKLOG }],
         },
-        root: None,
+        root,
     }
 }
 
 fn link_config(experiment: &Experiment, pcap: Option<&Path>) -> Result<LinkConfig, Error> {
     let region = &experiment.region;
     let own = |(service, path): (&String, &danki_link::Path)| {
-        Some((Region::service_address(service)?, path.clone()))
+        let addresses = match service.as_str() {
+            "database" => {
+                region.database.iter().flat_map(|d| d.hosts("")).map(|(_, address)| address).collect()
+            }
+            service => Vec::from_iter(Region::service_address(service)),
+        };
+        addresses.into_iter().map(|address| (address, path.clone())).collect::<Vec<_>>()
     };
     let mut config = LinkConfig {
         default_path: region.path.clone(),
-        paths: region.paths.iter().filter_map(own).collect(),
+        paths: region.paths.iter().flat_map(own).collect(),
         seed: experiment.seed,
         pcap: pcap.map(Path::to_path_buf),
         ..LinkConfig::default()
@@ -228,6 +282,7 @@ fn region_config(experiment: &Experiment, setup: &Setup) -> RegionConfig {
         dynamodb: experiment.region.dynamodb.clone(),
         secretsmanager: experiment.region.secretsmanager.clone(),
         ssm: experiment.region.ssm.clone(),
+        hosts: experiment.region.database.iter().flat_map(|d| d.hosts(&experiment.region.name)).collect(),
         seed: experiment.seed,
         time_scale: experiment.time_scale,
         ca_dir: setup.ca_dir.clone(),

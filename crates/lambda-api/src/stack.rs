@@ -294,6 +294,7 @@ impl Step<'_> {
             module.chars().filter(|c| c.is_ascii_alphanumeric() || "-_".contains(*c)).collect();
         let end = match function.runtime {
             Some(danki_model::Runtime::Python(_)) => "py",
+            Some(danki_model::Runtime::Php(_)) => "php",
             _ => "js",
         };
         let dir = self.api.code_dir().join("inline").join(&function.name);

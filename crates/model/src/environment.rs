@@ -119,7 +119,7 @@ fn overridable(runtime: Runtime) -> BTreeMap<String, String> {
         Runtime::Python(_) => {
             all.extend(to_map([("SHLVL", "0"), ("LC_CTYPE", "C.UTF-8"), ("PYTHONPATH", "/var/runtime")]));
         }
-        Runtime::Provided => {}
+        Runtime::Php(_) | Runtime::Provided => {}
     }
     all
 }
@@ -151,7 +151,8 @@ fn platform(spec: &FunctionSpec, identity: &Identity) -> BTreeMap<String, String
     if spec.logging.format == LogFormat::Json {
         all.insert("AWS_LAMBDA_LOG_LEVEL".to_owned(), spec.logging.application.as_str().to_owned());
     }
-    if spec.runtime != Runtime::Provided {
+    // Bref's runtimes are layers upon `provided`, for which there is none.
+    if !matches!(spec.runtime, Runtime::Php(_) | Runtime::Provided) {
         all.insert("AWS_EXECUTION_ENV".to_owned(), format!("AWS_Lambda_{}", spec.runtime));
     }
     all

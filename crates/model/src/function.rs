@@ -59,13 +59,17 @@ pub enum Runtime {
     NodeJs(u8),
     /// `python3.<minor>`
     Python(u8),
+    /// `php-8<minor>`, as Bref calls its runtimes: AWS has none of its own, and most PHP functions are Bref's.
+    Php(u8),
     /// `provided`, `provided.al2`, `provided.al2023`: the package brings its own `bootstrap`.
     Provided,
 }
 
 /// A runtime identifier that danki does not run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("runtime {0:?} is not one of nodejs<N>.x, python3.<N>, provided, provided.al2, provided.al2023")]
+#[error(
+    "runtime {0:?} is not one of nodejs<N>.x, python3.<N>, php-8<N>, provided, provided.al2, provided.al2023"
+)]
 pub struct UnknownRuntime(pub String);
 
 impl FromStr for Runtime {
@@ -77,6 +81,9 @@ impl FromStr for Runtime {
         }
         if let Some(minor) = s.strip_prefix("python3.") {
             return minor.parse().map(Runtime::Python).map_err(|_| unknown());
+        }
+        if let Some(minor) = s.strip_prefix("php-8") {
+            return minor.parse().map(Runtime::Php).map_err(|_| unknown());
         }
         match s {
             "provided" | "provided.al2" | "provided.al2023" => Ok(Runtime::Provided),
@@ -103,6 +110,7 @@ impl fmt::Display for Runtime {
         match self {
             Runtime::NodeJs(major) => write!(f, "nodejs{major}.x"),
             Runtime::Python(minor) => write!(f, "python3.{minor}"),
+            Runtime::Php(minor) => write!(f, "php-8{minor}"),
             Runtime::Provided => f.write_str("provided.al2023"),
         }
     }
@@ -153,10 +161,10 @@ pub(crate) mod tests {
 
     #[test]
     fn runtime_identifiers_round_trip() {
-        for id in ["nodejs20.x", "python3.11", "provided.al2023"] {
+        for id in ["nodejs20.x", "python3.11", "php-82", "provided.al2023"] {
             assert_eq!(id.parse::<Runtime>().expect("known").to_string(), id);
         }
-        for id in ["node", "nodejs.x", "python2.7", "python3.", "java21", ""] {
+        for id in ["node", "nodejs.x", "python2.7", "python3.", "php", "php-8", "php-72", "java21", ""] {
             assert!(id.parse::<Runtime>().is_err(), "{id}");
         }
     }

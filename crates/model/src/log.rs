@@ -21,7 +21,7 @@ pub fn runtime_version(runtime: Runtime) -> (String, String) {
     let name = match runtime {
         Runtime::NodeJs(major) => format!("nodejs:{major}.v0"),
         Runtime::Python(minor) => format!("python:3.{minor}.v0"),
-        Runtime::Provided => "provided:al2023.v0".to_owned(),
+        Runtime::Php(_) | Runtime::Provided => "provided:al2023.v0".to_owned(),
     };
     // FNV-1a, 64 bits.
     let hash = name

@@ -28,6 +28,8 @@ pub enum Event {
     Flight(Flight),
     /// One request served by an endpoint of the region (written by `region`).
     Request(Request),
+    /// What happened at a proxy before a database of the region (written by `database`).
+    Database(DatabaseEvent),
     /// The tracing header that an invocation was delivered with (written by `host`).
     Trace(TraceHeader),
     /// One X-Ray segment document that a function sent to the daemon (written by `region`).
@@ -385,6 +387,62 @@ pub struct Request {
     /// Which attempt of the same call it is, from 1, as AWS's SDKs say in `amz-sdk-request`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
+}
+
+/// Something that happened at a proxy before a database.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DatabaseEvent {
+    /// When.
+    pub at_ns: u64,
+    /// The proxy's name.
+    pub proxy: String,
+    /// Where the proxy listens.
+    pub server: SocketAddr,
+    /// The client's address and port: joins with [`Connection::client`].
+    pub client: Option<SocketAddr>,
+    /// What happened.
+    #[serde(flatten)]
+    pub what: DatabaseWhat,
+}
+
+/// What happened at a proxy. Connections to the database are numbered by the proxy.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "what", rename_all = "snake_case")]
+pub enum DatabaseWhat {
+    /// It has opened a connection to the database.
+    Opened {
+        /// Which.
+        conn: u64,
+    },
+    /// A connection to the database has ended.
+    Closed {
+        /// Which.
+        conn: u64,
+    },
+    /// A client has got a connection to the database.
+    Borrowed {
+        /// Which.
+        conn: u64,
+        /// How long it had waited, ns.
+        waited_ns: u64,
+    },
+    /// A client has waited for a connection in vain.
+    TimedOut {
+        /// How long, ns.
+        waited_ns: u64,
+    },
+    /// A statement is answered.
+    Answered {
+        /// From its last byte to the last of the reply, ns.
+        took_ns: u64,
+    },
+    /// A client has tied its connection to the database to itself for as long as it lives.
+    Pinned {
+        /// Why, in RDS Proxy's words.
+        reason: String,
+        /// The statement, without its values.
+        digest: String,
+    },
 }
 
 /// The tracing header of one invocation.

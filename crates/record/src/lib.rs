@@ -15,11 +15,14 @@ mod recorder;
 mod summary;
 
 pub use event::{
-    ClosedBy, Connection, CpuSample, CpuSeries, CpuWaitCounted, CpuWaitSample, CpuWaitSeries, DnsQuery,
-    EnvEvent, EnvWhat, Event, Flight, Idle, Invocation, LogLine, Refused, Request, SegmentDocument, Span,
-    Start, Status, Tls, TraceHeader,
+    ClosedBy, Connection, CpuSample, CpuSeries, CpuWaitCounted, CpuWaitSample, CpuWaitSeries, DatabaseEvent,
+    DatabaseWhat, DnsQuery, EnvEvent, EnvWhat, Event, Flight, Idle, Invocation, LogLine, Refused, Request,
+    SegmentDocument, Span, Start, Status, Tls, TraceHeader,
 };
 pub use finding::{Change, Confidence, Evidence, Finding, Level, Remedy};
 pub use manifest::{Calibration, Machine, Manifest, Measurement, SCHEMA};
 pub use recorder::{Received, Recorder, Recording};
-pub use summary::{CaptureCounts, ConnectionCounts, Expectation, Quantiles, Summary, VariantSummary};
+pub use summary::{
+    CaptureCounts, ConnectionCounts, DatabaseCounts, Expectation, Quantiles, RequestCounts, Summary,
+    VariantSummary,
+};

@@ -68,6 +68,12 @@ pub struct VariantSummary {
     /// Invocations that were throttled: they are in no other number.
     #[serde(default)]
     pub throttles: u64,
+    /// Requests as a load generator counts them; absent where they come one by one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub requests: Option<RequestCounts>,
+    /// Connections to a database of the region, if the variant has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub database: Option<DatabaseCounts>,
     /// Numbers at the top level of the function's JSON responses.
     pub returned: BTreeMap<String, Quantiles>,
     /// What happened to connections.
@@ -86,6 +92,46 @@ pub struct VariantSummary {
     pub unattributed_ratio: f64,
     /// Parts of the waterfall over the variant's invocations.
     pub waterfall_ms: BTreeMap<String, Quantiles>,
+}
+
+/// Requests of a load with several clients.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RequestCounts {
+    /// Requests per second, of the time in which at least one was under way.
+    pub per_s: f64,
+    /// Answers whose `statusCode` is not 2xx, of functions that did not fail.
+    pub non_2xx: u64,
+    /// So many ms, from dispatch to response, were enough for 50, 66, 75, 80, 90, 95, 98, 99 and 100 % of the requests; `ab` has the same.
+    pub percent_ms: BTreeMap<String, f64>,
+}
+
+/// Connections to a database, and waiting for them.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DatabaseCounts {
+    /// The proxy that stands before it.
+    pub proxy: Option<String>,
+    /// Connections that the database allows.
+    pub max_connections: u32,
+    /// Connections to the database that were opened: by functions, or by the proxy.
+    pub opened: u64,
+    /// Most of them at once.
+    pub peak: u64,
+    /// Their number over time: seconds since the run's first invocation, and how many from then on.
+    pub over_time: Vec<[f64; 2]>,
+    /// Connections that functions opened, to the database or to its proxy.
+    pub clients: u64,
+    /// What clients of the proxy waited for a connection to the database, each time that they got one.
+    pub borrow_wait_ms: Quantiles,
+    /// Clients that waited in vain.
+    pub borrow_timeouts: u64,
+    /// How much shorter p95 of `Duration` would be without these waits, 0 to 1.
+    pub wait_share_of_p95: f64,
+    /// Sessions that tied a connection to themselves.
+    pub pins: u64,
+    /// Their causes, `reason: statement`, and how many each.
+    pub pinned_by: BTreeMap<String, u64>,
+    /// From a statement's last byte to the last of its answer, as the proxy saw it.
+    pub statement_ms: Quantiles,
 }
 
 /// TCP connections and TLS handshakes of a variant.
@@ -236,6 +282,8 @@ mod tests {
             calls: [("dynamodb".to_owned(), quantiles())].into(),
             durations: BTreeMap::new(),
             throttles: 0,
+            requests: None,
+            database: None,
             returned: BTreeMap::new(),
             connections: ConnectionCounts::default(),
             capture: CaptureCounts::default(),

@@ -31,6 +31,7 @@ pub struct Ca {
     root_pem: String,
     intermediate: Issuer<'static, KeyPair>,
     intermediate_der: CertificateDer<'static>,
+    intermediate_pem: String,
     leaf_key: KeyPair,
     signer: Arc<dyn SigningKey>,
     now: OffsetDateTime,
@@ -58,7 +59,8 @@ impl Ca {
         let mut params =
             authority("danki local RSA 2048 CA", now, IsCa::Ca(BasicConstraints::Constrained(0)));
         params.use_authority_key_identifier_extension = true;
-        let intermediate_der = params.signed_by(&intermediate_key, &root)?.der().clone();
+        let intermediate = params.signed_by(&intermediate_key, &root)?;
+        let (intermediate_der, intermediate_pem) = (intermediate.der().clone(), intermediate.pem());
 
         let leaf_private = PrivateKeyDer::from_pem_slice(keys.leaf.as_bytes())
             .map_err(|e| Error::Key(format!("the leaf key does not parse: {e}")))?;
@@ -68,6 +70,7 @@ impl Ca {
             root_pem,
             intermediate: Issuer::new(params, intermediate_key),
             intermediate_der,
+            intermediate_pem,
             leaf_key: KeyPair::from_pem(&keys.leaf)?,
             signer,
             now,
@@ -94,6 +97,12 @@ impl Ca {
             leafs.insert(name.to_owned(), Arc::clone(&made));
         }
         Ok(made)
+    }
+
+    /// A certificate for a host name with its chain, and its key, as PEM: for servers that read files.
+    pub fn pem(&self, name: &str) -> Result<(String, String), Error> {
+        let leaf = self.leaf_params(name)?.signed_by(&self.leaf_key, &self.intermediate)?;
+        Ok((leaf.pem() + &self.intermediate_pem, self.leaf_key.serialize_pem()))
     }
 
     fn leaf_params(&self, name: &str) -> Result<CertificateParams, Error> {

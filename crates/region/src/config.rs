@@ -5,6 +5,7 @@ use crate::behaviour::Endpoint;
 use crate::kind::Kind;
 use crate::seeds::{Parameter, Secret, SecretsManager, Ssm};
 use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 
 /// The region as a whole.
@@ -19,6 +20,9 @@ pub struct Config {
     pub secretsmanager: Option<SecretsManager>,
     /// Parameter Store; without it its name does not exist.
     pub ssm: Option<Ssm>,
+    /// Further names and their addresses, behind which somebody else serves.
+    #[serde(skip)]
+    pub hosts: Vec<(String, Ipv4Addr)>,
     /// Seed of everything drawn here.
     pub seed: u64,
     /// Divides idle cut-offs, 1 to 10.
@@ -34,6 +38,7 @@ impl Default for Config {
             dynamodb: None,
             secretsmanager: None,
             ssm: None,
+            hosts: Vec::new(),
             seed: 1,
             time_scale: 1.0,
             ca_dir: None,

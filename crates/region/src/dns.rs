@@ -32,19 +32,21 @@ impl Drop for DnsGuard {
     }
 }
 
-/// Which services have names.
-pub(crate) type Services = Arc<[&'static str]>;
+pub(crate) use answer::Known;
+
+/// What there is.
+pub(crate) type Names = Arc<Known>;
 
 /// Answers queries on `socket` until the guard is dropped; on the current tokio runtime.
 pub(crate) fn serve(
     runtime: &tokio::runtime::Handle,
     env: EnvId,
     socket: std::net::UdpSocket,
-    services: Services,
+    names: Names,
     recorder: Recorder,
 ) -> DnsGuard {
     DnsGuard(runtime.spawn(async move {
-        if let Err(error) = run(env, socket, &services, &recorder).await {
+        if let Err(error) = run(env, socket, &names, &recorder).await {
             let text = format!("the resolver of {env} could not start: {error}; its names do not resolve");
             recorder.record(Event::Caveat { text });
         }
@@ -54,7 +56,7 @@ pub(crate) fn serve(
 async fn run(
     env: EnvId,
     socket: std::net::UdpSocket,
-    services: &[&'static str],
+    names: &Known,
     recorder: &Recorder,
 ) -> std::io::Result<()> {
     socket.set_nonblocking(true)?;
@@ -66,7 +68,7 @@ async fn run(
             continue;
         };
         let from_ns = monotonic_ns();
-        let Some(answered) = answer(&buffer[..length], services) else { continue };
+        let Some(answered) = answer(&buffer[..length], names) else { continue };
         send(&socket, &answered.bytes, client).await;
         let span = Span { from_ns, to_ns: monotonic_ns() };
         let Answered { name, qtype, rcode, .. } = answered;

@@ -25,7 +25,7 @@ pub struct Sockets {
 pub struct Region {
     server: Server,
     ca: Arc<Ca>,
-    services: dns::Services,
+    names: dns::Names,
     recorder: Recorder,
     runtime: tokio::runtime::Handle,
 }
@@ -40,24 +40,26 @@ impl Region {
     pub async fn start(config: Config, sockets: Sockets, recorder: Recorder) -> Result<Region, Error> {
         config.validate()?;
         let tls = tls_options(&config);
+        let hosts = config.hosts.clone();
         let (gateway, ca) = {
             let recorder = recorder.clone();
             let prepare = tokio::task::spawn_blocking(move || prepare(&config, &recorder));
             prepare.await.map_err(|e| Error::Broken(e.to_string()))??
         };
         let services = gateway.endpoints.iter().map(|e| e.kind.name()).collect();
+        let names = Arc::new(dns::Known { services, hosts });
         let certificates: Arc<Ca> = Arc::clone(&ca);
         let config = danki_serve::Config {
             tls: Some(server_config(certificates, tls)?),
             ..danki_serve::Config::default()
         };
         let server = Server::start(sockets.https, config, Arc::new(gateway))?;
-        Ok(Region { server, ca, services, recorder, runtime: tokio::runtime::Handle::current() })
+        Ok(Region { server, ca, names, recorder, runtime: tokio::runtime::Handle::current() })
     }
 
     /// Answers DNS queries of an env on `socket` (bound inside its network namespace) until the guard is dropped.
     pub fn serve_dns(&self, env: EnvId, socket: std::net::UdpSocket) -> DnsGuard {
-        dns::serve(&self.runtime, env, socket, Arc::clone(&self.services), self.recorder.clone())
+        dns::serve(&self.runtime, env, socket, Arc::clone(&self.names), self.recorder.clone())
     }
 
     /// Is the X-Ray daemon of an env on `udp` and `tcp` (port 2000 inside its network namespace) until the guard is dropped.
@@ -78,6 +80,11 @@ impl Region {
     /// The root certificate that envs must trust.
     pub fn root_pem(&self) -> &str {
         self.ca.root_pem()
+    }
+
+    /// A certificate for a host name with its chain, and its key, as PEM.
+    pub fn certificate_pem(&self, name: &str) -> Result<(String, String), Error> {
+        self.ca.pem(name)
     }
 
     /// TLS settings for a listener of this machine itself: certificates of the local CA for the name asked for, else for 127.0.0.1.

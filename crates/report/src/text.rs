@@ -25,6 +25,11 @@ pub fn text(results: &Results, style: &Style) -> String {
     };
     section("Invocations", (!results.rows.is_empty()).then(|| invocations::table(results, style)));
     section("Variants (Duration, ms)", Some(variants::durations(summary, style)));
+    section(
+        "Requests (dispatch to response, ms, by percentage served, as ab prints them)",
+        variants::requests(summary, style),
+    );
+    section("Connections to the database", variants::databases(summary, style));
     section("Calls", variants::calls(summary, style));
     section(
         "Where the time went (medians; a median of sums is not the sum of medians)",

@@ -54,6 +54,51 @@ pub fn calls(summary: &Summary, style: &Style) -> Option<String> {
     (rows > 0).then(|| table.render(style))
 }
 
+/// Rate, failures and percentages; nothing for loads without a rate.
+pub fn requests(summary: &Summary, style: &Style) -> Option<String> {
+    let first = summary.variants.iter().find_map(|v| v.requests.as_ref())?;
+    let mut percents: Vec<&String> = first.percent_ms.keys().collect();
+    percents.sort_by_key(|percent| percent.parse().unwrap_or(u32::MAX));
+    let mut table = Table::new(&[("variant", Align::Left)]);
+    ["n", "req/s", "errors", "non-2xx"].iter().for_each(|title| table.column(title, Align::Right));
+    percents.iter().for_each(|percent| table.column(&format!("{percent} %"), Align::Right));
+    table.column("mean", Align::Right);
+    for v in &summary.variants {
+        let Some(requests) = &v.requests else { continue };
+        let mut cells = vec![v.name.clone(), v.invocations.to_string(), number(requests.per_s)];
+        cells.extend([v.errors.to_string(), requests.non_2xx.to_string()]);
+        cells.extend(
+            percents.iter().map(|percent| number_or_dash(requests.percent_ms.get(*percent).copied())),
+        );
+        cells.push(number_or_dash(v.client_ms.mean));
+        table.row(cells);
+    }
+    Some(table.render(style))
+}
+
+/// Connections to the database and waiting for them; nothing where there is none.
+pub fn databases(summary: &Summary, style: &Style) -> Option<String> {
+    let mut table = Table::new(&[("variant", Align::Left), ("proxy", Align::Left)]);
+    let titles =
+        ["allowed", "opened", "peak", "sessions", "pins", "borrows", "wait p50", "wait p95", "wait max"];
+    titles.iter().for_each(|title| table.column(title, Align::Right));
+    ["in vain", "of p95", "statement p50"].iter().for_each(|title| table.column(title, Align::Right));
+    let mut rows = 0;
+    for v in &summary.variants {
+        let Some(d) = &v.database else { continue };
+        let mut cells = vec![v.name.clone(), d.proxy.clone().unwrap_or_else(|| "–".to_owned())];
+        let counts = [u64::from(d.max_connections), d.opened, d.peak, d.clients, d.pins, d.borrow_wait_ms.n];
+        cells.extend(counts.map(|n| n.to_string()));
+        let wait = &d.borrow_wait_ms;
+        cells.extend([wait.p50, wait.p95, wait.max].map(number_or_dash));
+        cells.extend([d.borrow_timeouts.to_string(), percent(d.wait_share_of_p95)]);
+        cells.push(number_or_dash(d.statement_ms.p50));
+        table.row(cells);
+        rows += 1;
+    }
+    (rows > 0).then(|| table.render(style))
+}
+
 fn quantile_cells(v: &VariantSummary, what: String, q: &Quantiles) -> Vec<String> {
     let mut cells = vec![v.name.clone(), what, q.n.to_string()];
     cells.extend([q.p50, q.p90, q.p95, q.p99, q.max, q.mean].map(number_or_dash));

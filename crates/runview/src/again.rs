@@ -1,19 +1,37 @@
 //! Findings of an old run by today's rules.
 
 use crate::read::Run;
-use danki_explain::{Context, Facts, Finding, Setting, by_variant, findings};
+use danki_explain::{Context, DatabaseSetting, Facts, Finding, Setting, by_variant, findings};
 use danki_model::MemoryMb;
 use danki_record::Manifest;
 use serde_json::Value;
+use std::collections::BTreeMap;
 
 /// What findings need to know beside the facts, from a manifest. Variants that it does not describe get no predictions.
 pub fn context(manifest: &Manifest, caveats: &[String]) -> Context {
     let variants = manifest.experiment["variants"].as_array().map(Vec::as_slice).unwrap_or_default();
     Context {
         settings: variants.iter().filter_map(setting).collect(),
+        databases: databases(&manifest.experiment, variants),
         caveats: caveats.to_vec(),
         seed: manifest.seed,
     }
+}
+
+/// By variant.
+fn databases(experiment: &Value, variants: &[Value]) -> BTreeMap<String, DatabaseSetting> {
+    let Some(database) = experiment["region"]["database"].as_object() else { return BTreeMap::new() };
+    let text = |value: &Value| value.as_str().map(str::to_owned);
+    let limit = database.get("max_connections").and_then(Value::as_u64);
+    let one = |variant: &Value| {
+        let setting = DatabaseSetting {
+            proxy: text(&variant["db_proxy"]),
+            max_connections: limit.and_then(|n| u32::try_from(n).ok())?,
+            class: database.get("class").and_then(text).unwrap_or_default(),
+        };
+        Some((text(&variant["name"])?, setting))
+    };
+    variants.iter().filter_map(one).collect()
 }
 
 fn setting(variant: &Value) -> Option<Setting> {

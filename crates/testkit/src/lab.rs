@@ -33,6 +33,8 @@ pub struct Settings {
     pub secretsmanager: Option<danki_region::SecretsManager>,
     /// The Parameter Store endpoint; none by default.
     pub ssm: Option<danki_region::Ssm>,
+    /// The database; none by default.
+    pub database: Option<danki_database::Config>,
     /// Share of invocations that X-Ray keeps; tracing is not active by default.
     pub xray_sampling: Option<f64>,
     /// Round trip to every endpoint, µs.
@@ -49,6 +51,7 @@ impl Default for Settings {
             dynamodb: Some(DynamoDb::default()),
             secretsmanager: None,
             ssm: None,
+            database: None,
             xray_sampling: None,
             rtt_us: 1_000,
             time_scale: 1.0,
@@ -249,6 +252,7 @@ fn experiment(name: &str, settings: Settings) -> Result<(Experiment, Option<Dura
     experiment.region.dynamodb = settings.dynamodb;
     experiment.region.secretsmanager = settings.secretsmanager;
     experiment.region.ssm = settings.ssm;
+    experiment.region.database = settings.database;
     experiment.xray_sampling = settings.xray_sampling;
     experiment.region.path.rtt_us = settings.rtt_us;
     experiment.time_scale = settings.time_scale;

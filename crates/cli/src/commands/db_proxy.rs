@@ -69,7 +69,7 @@ fn reload(path: &Path, running: &[(String, Running)]) {
 }
 
 fn log(name: &str, verbose: bool, event: &Event<'_>) {
-    if verbose || !event.detailed() {
+    if (verbose && !event.frequent()) || !event.detailed() {
         let seconds = clock::epoch_ns() / 1_000_000_000;
         terminal::note(&format!("{seconds} [{}] [proxyEndpoint={name}] {event}", event.level()));
     }

@@ -69,6 +69,7 @@ fn interpreters() -> Vec<String> {
     vec![
         format!("node: {}", name(&found.node)),
         format!("python3: {}", name(&found.python)),
+        format!("php: {}", name(&found.php)),
         match factor {
             Some(factor) => format!("one core here does the work of {factor:.2} Lambda vCPUs"),
             None => "CPU speed: not calibrated (danki calibrate)".to_owned(),

@@ -7,7 +7,8 @@ use crate::protocol::{Facts, Farewell, Protocol};
 use danki_db_pool::ClientId;
 use danki_sys::clock::monotonic_ns;
 use rustix::event::epoll::EventFlags;
-use rustix::net::{SocketFlags, accept_with, sockopt};
+use rustix::net::{SocketFlags, acceptfrom_with, sockopt};
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// A client that sends ahead is read this far.
@@ -17,7 +18,7 @@ impl<P: Protocol> Engine<P> {
     pub(super) fn accept(&mut self) {
         for _ in 0..ACCEPTS {
             let flags = SocketFlags::NONBLOCK | SocketFlags::CLOEXEC;
-            let Ok(fd) = accept_with(&self.parts.listener, flags) else { return };
+            let Ok((fd, from)) = acceptfrom_with(&self.parts.listener, flags) else { return };
             let _only_slower = sockopt::set_tcp_nodelay(&fd, true);
             let now_ns = monotonic_ns();
             let id = self.clients.next_id();
@@ -47,7 +48,8 @@ impl<P: Protocol> Engine<P> {
                 continue;
             }
             self.apply(Some(id), None);
-            (self.parts.sink)(&Event::ClientConnected { client: id.0 });
+            let from = from.and_then(|from| SocketAddr::try_from(from).ok());
+            (self.parts.sink)(&Event::ClientConnected { client: id.0, from });
         }
     }
 

@@ -94,8 +94,9 @@ impl<P: Protocol> Engine<P> {
             metrics.query_requests.fetch_add(u64::from(turn.began), Relaxed);
         }
         if turn.ended > 0 {
-            let took_us = now_ns.saturating_sub(client.began_ns) / 1_000;
-            metrics.query_database_response_latency.add(took_us);
+            let took_ns = now_ns.saturating_sub(client.began_ns);
+            metrics.query_database_response_latency.add(took_ns / 1_000);
+            (self.parts.sink)(&Event::Answered { client: id.0, took_ns });
         }
         if let Some(pinned) = turn.pinned.take() {
             if let Some(server) = conn.and_then(|conn| self.servers.get_mut(&conn)) {
@@ -170,9 +171,7 @@ impl<P: Protocol> Engine<P> {
         client.borrowed_ns = now_ns;
         server.client = Some(id);
         self.parts.metrics.database_connections_borrow_latency.add(waited_ns / 1_000);
-        if waited_ns > 0 {
-            (self.parts.sink)(&Event::Borrowed { client: id.0, server: conn.0, waited_ns });
-        }
+        (self.parts.sink)(&Event::Borrowed { client: id.0, server: conn.0, waited_ns });
         let facts = Facts { client_tls: client.conduit.is_tls() };
         let outer = std::mem::take(&mut self.turn);
         self.protocol.attach(facts, &mut client.session, &mut server.session, untouched, &mut self.turn);

@@ -41,6 +41,12 @@ pub enum Cause {
     SecretPerInvocation,
     /// Each call to an extension waits for whole quota periods.
     ExtensionHitPeriods,
+    /// Clients of a database's proxy waited for one of its connections.
+    DbPoolWait,
+    /// Sessions were tied to a connection of a database's proxy.
+    DbPin,
+    /// Each invocation opened a connection to the database of its own.
+    DbConnectionStorm,
     /// Calls given up by the client before their answer, and made again.
     SdkTimeout,
     /// Endpoints answered with faults, and calls were made again.

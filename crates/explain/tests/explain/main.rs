@@ -1,5 +1,6 @@
 //! Facts in, waterfalls, calls and findings out.
 
+mod database;
 mod example;
 mod property;
 mod support;

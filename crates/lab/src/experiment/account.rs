@@ -21,6 +21,7 @@ impl Experiment {
                 dynamodb: Some(danki_region::DynamoDb::default()),
                 secretsmanager: Some(danki_region::SecretsManager::default()),
                 ssm: Some(danki_region::Ssm::default()),
+                database: None,
                 paths: Default::default(),
             },
             xray_sampling: None,

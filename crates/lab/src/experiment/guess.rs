@@ -13,6 +13,8 @@ pub struct Versions {
     pub node: Option<u8>,
     /// Minor version of Python 3.
     pub python: Option<u8>,
+    /// Minor version of PHP 8.
+    pub php: Option<u8>,
 }
 
 impl Versions {
@@ -20,6 +22,8 @@ impl Versions {
     const NODE: u8 = 20;
     /// The same for Python.
     const PYTHON: u8 = 11;
+    /// The same for PHP.
+    const PHP: u8 = 2;
 
     fn node(self) -> Runtime {
         Runtime::NodeJs(self.node.unwrap_or(Self::NODE))
@@ -27,6 +31,10 @@ impl Versions {
 
     fn python(self) -> Runtime {
         Runtime::Python(self.python.unwrap_or(Self::PYTHON))
+    }
+
+    fn php(self) -> Runtime {
+        Runtime::Php(self.php.unwrap_or(Self::PHP))
     }
 }
 
@@ -41,6 +49,8 @@ pub struct Guess {
 
 const NODE_FILES: [&str; 3] = ["index", "app", "handler"];
 const NODE_ENDINGS: [&str; 3] = ["mjs", "cjs", "js"];
+/// Bref's examples begin here.
+const PHP_FILE: &str = "index.php";
 const PYTHON_FILES: [&str; 5] = ["lambda_function", "app", "index", "main", "handler"];
 
 impl Guess {
@@ -54,10 +64,14 @@ impl Guess {
             versions.python()
         } else if NODE_ENDINGS.iter().any(|ending| dir.join(format!("{file}.{ending}")).is_file()) {
             versions.node()
+        } else if handler.ends_with(".php") && dir.join(handler).is_file() {
+            versions.php()
         } else {
             return Err(BadInput::new(format!("handler {handler:?} names no file here"))
                 .at(dir.display())
-                .hint(format!("looked for {file}.py, {file}.mjs, {file}.cjs, {file}.js and bootstrap")));
+                .hint(format!(
+                    "looked for {file}.py, {file}.mjs, {file}.cjs, {file}.js, {file}.php and bootstrap"
+                )));
         };
         Ok(Guess { runtime, handler: handler.to_owned() })
     }
@@ -73,8 +87,11 @@ impl Guess {
             let handler = format!("{stem}.{}", python_function(&dir.join(format!("{stem}.py"))));
             return Ok(Guess { runtime: versions.python(), handler });
         }
+        if dir.join(PHP_FILE).is_file() {
+            return Ok(Guess { runtime: versions.php(), handler: PHP_FILE.to_owned() });
+        }
         Err(BadInput::new("no function found here").at(dir.display()).hint(
-            "expected bootstrap, package.json with main, index.mjs, index.js, lambda_function.py or app.py; \
+            "expected bootstrap, package.json with main, index.mjs, index.js, lambda_function.py, app.py or index.php; \
              or name the handler",
         ))
     }
@@ -112,7 +129,7 @@ mod tests {
 
     #[test]
     fn directories_are_recognised() {
-        let versions = Versions { node: Some(22), python: None };
+        let versions = Versions { node: Some(22), python: None, php: Some(3) };
         let check = |files: &[(&str, &str)], handler: Option<&str>, expect: Option<(&str, &str)>| {
             let dir = tempfile::tempdir().expect("a directory");
             for (name, text) in files {
@@ -126,6 +143,8 @@ mod tests {
         };
         check(&[("bootstrap", "")], None, Some(("provided.al2023", "bootstrap")));
         check(&[("index.mjs", "")], None, Some(("nodejs22.x", "index.handler")));
+        check(&[("index.php", "")], None, Some(("php-83", "index.php")));
+        check(&[("web/app.php", "")], Some("web/app.php"), Some(("php-83", "web/app.php")));
         let package = ("package.json", r#"{"main": "./dist/main.js"}"#);
         check(
             &[package, ("dist/main.js", ""), ("index.js", "")],

@@ -94,6 +94,7 @@ pub struct VariantKeys {
     pub event_file: Option<PathBuf>,
     pub provisioned_concurrency: Option<u32>,
     pub event_first: Option<f64>,
+    pub db_proxy: Option<String>,
     pub dir: Option<PathBuf>,
     pub runtime: Option<String>,
     pub handler: Option<String>,
@@ -160,6 +161,7 @@ pub struct RegionKeys {
     pub dynamodb: Option<danki_region::DynamoDb>,
     pub secretsmanager: Option<danki_region::SecretsManager>,
     pub ssm: Option<danki_region::Ssm>,
+    pub database: Option<danki_database::Config>,
 }
 
 /// `[xray]`: tracing is active.

@@ -4,6 +4,7 @@
 //! [`Experiment`] of it, in which every default has been applied and every path is absolute.
 
 mod account;
+mod database;
 mod function_dir;
 mod guess;
 mod keys;
@@ -74,6 +75,9 @@ pub struct Region {
     pub secretsmanager: Option<danki_region::SecretsManager>,
     /// The Parameter Store endpoint, if there is one.
     pub ssm: Option<danki_region::Ssm>,
+    /// The database, if there is one.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub database: Option<danki_database::Config>,
     /// The networks to those that differ, by service.
     pub paths: BTreeMap<String, LinkPath>,
 }
@@ -91,6 +95,9 @@ pub struct Variant {
     pub provisioned_concurrency: Option<u32>,
     /// Chance that a thawed runtime sees its event before held packets, if it differs from the host's.
     pub event_first: Option<f64>,
+    /// The proxy that its functions have in place of the database.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub db_proxy: Option<String>,
     /// In which state each invocation shall find its env.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forced: Option<Forced>,
@@ -105,6 +112,7 @@ impl Variant {
             event,
             provisioned_concurrency: None,
             event_first: None,
+            db_proxy: None,
             forced: None,
         }
     }

@@ -1,5 +1,6 @@
 //! From what is written to what is run: defaults, ranges, paths, guesses.
 
+use super::database;
 use super::guess::{Guess, Versions};
 use super::keys::{
     ExpectKeys, File, FunctionKeys, HostKeys, PATH_KEYS, PathKeys, QuickKeys, RegionKeys, VariantKeys,
@@ -74,7 +75,7 @@ impl Experiment {
 }
 
 /// Services that may have a network path of their own.
-const SERVICES: [&str; 3] = ["dynamodb", "secretsmanager", "ssm"];
+const SERVICES: [&str; 4] = ["dynamodb", "secretsmanager", "ssm", "database"];
 
 /// Network paths by service.
 type Paths = Vec<(&'static str, PathKeys)>;
@@ -121,9 +122,10 @@ impl Resolver<'_> {
         let event = self.event(file.event, file.event_file).map_err(|bad| bad.at(place("event_file")))?;
         let event = quick_event.or(event).unwrap_or_default();
         let mut templates = Templates::default();
-        let variants =
+        let mut variants =
             self.variants(&file.name, file.variant, &file.function, &region.name, &event, &mut templates)?;
         templates.seed(&mut region);
+        database::connect(&mut variants, &region, &self.source)?;
         // Without `[xray]`, a template that says `Tracing: Active` has it with its defaults.
         let xray_sampling = file.xray.map(|xray| xray.sampling).or(templates.traced().then_some(1.0));
         in_range("sampling", xray_sampling.unwrap_or(1.0), &(0.0..=1.0))
@@ -169,8 +171,19 @@ impl Resolver<'_> {
     }
 
     fn region(&self, keys: RegionKeys, own: Paths) -> Bad<Region> {
-        let RegionKeys { name, rtt_ms, jitter_ms, loss, bandwidth_mbps, dynamodb, secretsmanager, ssm } =
-            keys;
+        let RegionKeys {
+            name,
+            rtt_ms,
+            jitter_ms,
+            loss,
+            bandwidth_mbps,
+            dynamodb,
+            secretsmanager,
+            ssm,
+            database,
+        } = keys;
+        let database =
+            database.map(|config| database::resolve(config, &self.source, self.dir)).transpose()?;
         let common = PathKeys { rtt_ms, jitter_ms, loss, bandwidth_mbps };
         let region = Step::Key("region");
         let path =
@@ -181,7 +194,7 @@ impl Resolver<'_> {
         };
         let paths = own.into_iter().map(one).collect::<Bad<_>>()?;
         let name = name.unwrap_or_else(|| REGION.to_owned());
-        Ok(Region { name, path: path.clone(), dynamodb, secretsmanager, ssm, paths })
+        Ok(Region { name, path: path.clone(), dynamodb, secretsmanager, ssm, database, paths })
     }
 
     fn host(&self, keys: &HostKeys) -> Bad<()> {
@@ -224,6 +237,7 @@ impl Resolver<'_> {
             let event = own.map_err(|bad| self.placed(bad, &path))?.unwrap_or_else(|| event.clone());
             let name = variant.name.clone();
             let (provisioned, event_first) = (variant.provisioned_concurrency, variant.event_first);
+            let db_proxy = variant.db_proxy.take();
             in_range("provisioned_concurrency", provisioned.unwrap_or(1), &PROVISIONED)
                 .and_then(|()| in_range("event_first", event_first.unwrap_or(0.0), &(0.0..=1.0)))
                 .map_err(|bad| self.placed(bad, &path))?;
@@ -231,7 +245,7 @@ impl Resolver<'_> {
             let (function, of_template) = made.map_err(|bad| self.placed(bad, &path))?;
             let provisioned_concurrency = provisioned.or(of_template);
             let variant = Variant::new(name, function, event);
-            variants.push(Variant { provisioned_concurrency, event_first, ..variant });
+            variants.push(Variant { provisioned_concurrency, event_first, db_proxy, ..variant });
         }
         Ok(variants)
     }

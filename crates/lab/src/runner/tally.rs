@@ -8,7 +8,7 @@ use danki_load::Fire;
 use serde_json::Value;
 use std::sync::{Mutex, PoisonError};
 
-/// Responses longer than this are not kept for the summary.
+/// Of responses longer than this only the numbers are kept for the summary.
 const RESPONSE_MAX: usize = 256 * 1024;
 
 /// What invocations brought.
@@ -50,9 +50,11 @@ impl Tally {
     }
 
     pub fn ended(&self, variant: String, outcome: Outcome) {
-        let short = outcome.payload.len() <= RESPONSE_MAX;
-        let payload =
-            if short { serde_json::from_slice(&outcome.payload).unwrap_or_default() } else { Value::Null };
+        let mut payload: Value = serde_json::from_slice(&outcome.payload).unwrap_or_default();
+        let status_code = payload["statusCode"].as_u64().and_then(|code| u16::try_from(code).ok());
+        if outcome.payload.len() > RESPONSE_MAX {
+            numbers_of(&mut payload);
+        }
         let Outcome { invocation, payload: raw, function_error, .. } = outcome;
         let raw = self.keep_raw.then_some(raw);
         let request_id = invocation.request_id;
@@ -62,6 +64,7 @@ impl Tally {
                 request_id,
                 function_error,
                 payload,
+                status_code,
                 raw,
             });
             state.done += 1;
@@ -99,5 +102,13 @@ impl Tally {
 
     pub fn returned(&self) -> Vec<Returned> {
         self.with(|state| std::mem::take(&mut state.returned))
+    }
+}
+
+/// Keeps what the summary reads: the numbers of an object.
+fn numbers_of(payload: &mut Value) {
+    match payload {
+        Value::Object(fields) => fields.retain(|_, value| value.is_number()),
+        other => *other = Value::Null,
     }
 }

@@ -124,6 +124,7 @@ fn every_number_comes_from_a_fact() {
         request_id: RequestId::from_bits(0),
         function_error: function_error.map(str::to_owned),
         payload,
+        status_code: None,
         raw: None,
     };
     let returned = [

@@ -9,6 +9,26 @@ use std::net::Ipv4Addr;
 /// Seconds for which AWS's answers for service endpoints may be cached: up to 60.
 const TTL_S: u32 = 60;
 
+/// Names that there are.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    /// Services, in any region.
+    pub(crate) services: Vec<&'static str>,
+    /// Single hosts, in lower case.
+    pub(crate) hosts: Vec<(String, Ipv4Addr)>,
+}
+
+impl Known {
+    fn address(&self, host: &str) -> Option<Ipv4Addr> {
+        let service = names::service_of(host).filter(|service| self.services.contains(service));
+        let single = || {
+            let host = host.strip_suffix('.').unwrap_or(host);
+            self.hosts.iter().find(|(name, _)| name.eq_ignore_ascii_case(host)).map(|(_, address)| *address)
+        };
+        service.and_then(names::address).or_else(single)
+    }
+}
+
 /// An answer, and what is to be recorded of it.
 #[derive(Debug)]
 pub(crate) struct Answered {
@@ -19,7 +39,7 @@ pub(crate) struct Answered {
 }
 
 /// Answers one datagram; none if it is not a query at all.
-pub(crate) fn answer(datagram: &[u8], services: &[&'static str]) -> Option<Answered> {
+pub(crate) fn answer(datagram: &[u8], known: &Known) -> Option<Answered> {
     let Ok(query) = Message::from_vec(datagram) else {
         return malformed(datagram);
     };
@@ -36,8 +56,7 @@ pub(crate) fn answer(datagram: &[u8], services: &[&'static str]) -> Option<Answe
         _ if query.metadata.op_code != OpCode::Query => (ResponseCode::NotImp, String::new(), String::new()),
         [question] => {
             let host = question.name().to_ascii();
-            let known = names::service_of(&host).filter(|service| services.contains(service));
-            let address = known.and_then(names::address);
+            let address = known.address(&host);
             if let (Some(address), RecordType::A) = (address, question.query_type()) {
                 let data = RData::A(A(address));
                 response.add_answer(Record::from_rdata(question.name().clone(), TTL_S, data));
@@ -90,7 +109,10 @@ mod tests {
     use hickory_proto::rr::Name;
     use proptest::prelude::*;
 
-    const SERVICES: &[&str] = &["dynamodb"];
+    fn known() -> Known {
+        let database = ("db.cluster-x.us-east-1.rds.amazonaws.com".to_owned(), Ipv4Addr::new(198, 18, 4, 1));
+        Known { services: vec!["dynamodb"], hosts: vec![database] }
+    }
 
     fn query(name: &str, qtype: RecordType) -> Vec<u8> {
         let mut message = Message::query();
@@ -101,7 +123,7 @@ mod tests {
     #[test]
     fn answers() {
         let check = |name: &str, qtype: RecordType, rcode: &str, address: Option<Ipv4Addr>| {
-            let answered = answer(&query(name, qtype), SERVICES).expect("answered");
+            let answered = answer(&query(name, qtype), &known()).expect("answered");
             let message = Message::from_vec(&answered.bytes).expect("decodes");
             let found = message.answers.first().map(|record| {
                 assert_eq!(record.ttl, 60);
@@ -117,6 +139,9 @@ mod tests {
         check("dynamodb.ap-northeast-1.amazonaws.com.", RecordType::A, "NOERROR", here);
         check("dYnAmOdB.eu-west-1.AMAZONAWS.com.", RecordType::A, "NOERROR", here);
         check("111122223333.ddb.us-east-1.amazonaws.com.", RecordType::A, "NOERROR", here);
+        let database = Some(Ipv4Addr::new(198, 18, 4, 1));
+        check("DB.cluster-x.us-east-1.rds.amazonaws.com.", RecordType::A, "NOERROR", database);
+        check("x.cluster-x.us-east-1.rds.amazonaws.com.", RecordType::A, "NXDOMAIN", None);
         check("dynamodb.ap-northeast-1.amazonaws.com.", RecordType::AAAA, "NOERROR", None);
         check("ssm.ap-northeast-1.amazonaws.com.", RecordType::A, "NXDOMAIN", None);
         check("example.com.", RecordType::A, "NXDOMAIN", None);
@@ -127,17 +152,17 @@ mod tests {
     fn what_is_no_query_is_not_answered() {
         let mut response = query("example.com.", RecordType::A);
         response[2] |= 0x80;
-        assert!(answer(&response, SERVICES).is_none());
-        assert!(answer(&[0; 5], SERVICES).is_none());
+        assert!(answer(&response, &known()).is_none());
+        assert!(answer(&[0; 5], &known()).is_none());
         let mut broken = query("example.com.", RecordType::A);
         broken.truncate(20);
-        assert_eq!(answer(&broken, SERVICES).map(|a| a.rcode), Some("FORMERR"));
+        assert_eq!(answer(&broken, &known()).map(|a| a.rcode), Some("FORMERR"));
     }
 
     proptest! {
         #[test]
         fn arbitrary_datagrams_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..600)) {
-            let _answered = answer(&bytes, SERVICES);
+            let _answered = answer(&bytes, &known());
         }
 
         #[test]
@@ -145,7 +170,7 @@ mod tests {
             let mut bytes = query("dynamodb.ap-northeast-1.amazonaws.com.", RecordType::A);
             let at = at % bytes.len();
             bytes[at] = to;
-            let _answered = answer(&bytes, SERVICES);
+            let _answered = answer(&bytes, &known());
         }
     }
 }

@@ -39,6 +39,8 @@ fn variant(name: &str, p50: f64, handshakes: u64) -> VariantSummary {
         calls: [("dynamodb".to_owned(), quantiles(3, p50 / 2.0))].into(),
         durations: BTreeMap::new(),
         throttles: 0,
+        requests: None,
+        database: None,
         returned: [("ms".to_owned(), quantiles(3, p50 / 1.5))].into(),
         connections: ConnectionCounts {
             opened: handshakes,

@@ -11,7 +11,7 @@ use crate::common::{Api, invoke};
 use danki_runtime_api::{MAX_PAYLOAD_BYTES, RuntimeEvent};
 use serde_json::{Value, json};
 
-fn fixtures(language: &str) -> std::path::PathBuf {
+pub fn fixtures(language: &str) -> std::path::PathBuf {
     root().join("crates/runtime-api/tests/fixtures").join(language)
 }
 
@@ -30,14 +30,14 @@ fn python(api: &Api, handler: &str) -> Process {
 }
 
 /// The function's answer to `event`: its result, or its error's payload.
-async fn call(api: &mut Api, event: Value) -> Result<Value, Value> {
+pub async fn call(api: &mut Api, event: Value) -> Result<Value, Value> {
     let answer = api.invoke("an-id", event.to_string()).await;
     let parse = |body: bytes::Bytes| serde_json::from_slice(&body).unwrap_or_else(|_| panic!("{body:?}"));
     answer.map(parse).map_err(|(_, body)| parse(body))
 }
 
 /// `errorType` and `errorMessage` of a failed call.
-async fn error(api: &mut Api, event: Value) -> (String, String) {
+pub async fn error(api: &mut Api, event: Value) -> (String, String) {
     let payload = call(api, event).await.expect_err("an error");
     let text = |key: &str| payload[key].as_str().unwrap().to_owned();
     (text("errorType"), text("errorMessage"))

@@ -5,4 +5,5 @@ mod bootstraps;
 mod common;
 mod conformance;
 mod extensions;
+mod php;
 mod wire;

@@ -181,6 +181,17 @@ pub struct Database {
     pub open: Spans,
 }
 
+/// The summary's curves begin with the first invocation, the page's time with the run.
+fn databases(summary: &Summary, facts: &Facts, zero_ns: u64) -> Vec<Database> {
+    let first_ns = facts.invocations.first().map_or(0, |i| i.dispatched_ns.saturating_sub(zero_ns));
+    let point = |[seconds, open]: &[f64; 2]| [first_ns as i64 / 1_000 + (seconds * 1e6) as i64, *open as i64];
+    let curve = |v: &danki_record::VariantSummary| {
+        let open = v.database.as_ref()?.over_time.iter().flat_map(point).collect();
+        Some(Database { name: v.name.clone(), open })
+    };
+    summary.variants.iter().filter_map(curve).collect()
+}
+
 /// What the page shows of a run.
 pub fn build(run: &Run) -> Page {
     let facts = Facts::gather(&run.events);
@@ -208,7 +219,7 @@ pub fn assemble(
         connections: rows::connections(facts, zero),
         edges: edges(variants),
         costs: rows::costs(variants, &summary),
-        databases: Vec::new(),
+        databases: databases(&summary, facts, zero),
         manifest,
         summary,
     }

@@ -207,6 +207,8 @@ fn summary_of(v: &danki_explain::Variant) -> VariantSummary {
         calls: Default::default(),
         durations: Default::default(),
         throttles: 0,
+        requests: None,
+        database: None,
         returned: Default::default(),
         connections: ConnectionCounts::default(),
         capture: CaptureCounts::default(),

@@ -2,6 +2,7 @@
 
 mod chaos;
 mod concurrency;
+mod database;
 mod environment;
 mod extensions;
 mod isolation;
