@@ -110,6 +110,8 @@ export interface VariantSummary {
   calls: Record<string, Quantiles>;
   durations: Record<string, Quantiles>;
   throttles: number;
+  requests: RequestCounts | null;
+  database: DatabaseCounts | null;
   returned: Record<string, Quantiles>;
   connections: ConnectionCounts;
   capture: CaptureCounts;
@@ -119,6 +121,29 @@ export interface VariantSummary {
   cpu_share: number;
   unattributed_ratio: number;
   waterfall_ms: Record<string, Quantiles>;
+}
+
+/** Requests of a load with several clients. */
+export interface RequestCounts {
+  per_s: number;
+  non_2xx: number;
+  percent_ms: Record<string, number>;
+}
+
+/** Connections to a database, and waiting for them. */
+export interface DatabaseCounts {
+  proxy: string | null;
+  max_connections: number;
+  opened: number;
+  peak: number;
+  over_time: [number, number][];
+  clients: number;
+  borrow_wait_ms: Quantiles;
+  borrow_timeouts: number;
+  wait_share_of_p95: number;
+  pins: number;
+  pinned_by: Record<string, number>;
+  statement_ms: Quantiles;
 }
 
 /** TCP connections and TLS handshakes of a variant. */

@@ -69,10 +69,10 @@ pub struct VariantSummary {
     #[serde(default)]
     pub throttles: u64,
     /// Requests as a load generator counts them; absent where they come one by one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub requests: Option<RequestCounts>,
     /// Connections to a database of the region, if the variant has one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub database: Option<DatabaseCounts>,
     /// Numbers at the top level of the function's JSON responses.
     pub returned: BTreeMap<String, Quantiles>,
