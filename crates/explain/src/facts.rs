@@ -1,6 +1,7 @@
 //! Events of a run, grouped by env and joined: a request belongs to the connection that had its client address at its
 //! time (ports are reused), a call to the invocation of its env that was open when the endpoint read it.
 
+use crate::spans::span;
 use danki_model::{ConnId, EnvId, InitializationType};
 use danki_record::{
     Connection, CpuSeries, CpuWaitSeries, DatabaseEvent, DnsQuery, EnvEvent, EnvWhat, Event, Flight,
@@ -16,6 +17,8 @@ pub struct ConnFacts {
     pub connection: Connection,
     /// When packets of it were in the link, by begin.
     pub flights: Vec<Span>,
+    /// What passed before bytes came from the endpoint and nothing was under way, by begin.
+    pub turns: Vec<Span>,
     /// Requests on it, in order of arrival.
     pub requests: Vec<Request>,
 }
@@ -82,7 +85,7 @@ impl Facts {
     /// Groups and joins events, which may come in any order.
     pub fn gather(events: &[Event]) -> Facts {
         let mut facts = Facts::default();
-        let mut flights: HashMap<ConnId, Vec<Span>> = HashMap::new();
+        let mut flights: HashMap<ConnId, Vec<Flight>> = HashMap::new();
         let mut requests = Vec::new();
         let mut at_proxies = Vec::new();
         for event in events {
@@ -92,7 +95,7 @@ impl Facts {
                 Event::CpuWait(series) => facts.add_cpu_wait(series.clone()),
                 Event::Dns(query) => facts.env(query.env).dns.push(query.clone()),
                 Event::Connection(connection) => facts.add_connection(connection),
-                Event::Flight(Flight { conn, span, .. }) => flights.entry(*conn).or_default().push(*span),
+                Event::Flight(flight) => flights.entry(flight.conn).or_default().push(*flight),
                 Event::Database(event) if event.client.is_some() => at_proxies.push(event.clone()),
                 Event::Database(event) => facts.proxies.push(event.clone()),
                 Event::Request(request) => requests.push(request.clone()),
@@ -146,8 +149,12 @@ impl Facts {
     }
 
     fn add_connection(&mut self, connection: &Connection) {
-        let connection =
-            ConnFacts { connection: connection.clone(), flights: Vec::new(), requests: Vec::new() };
+        let connection = ConnFacts {
+            connection: connection.clone(),
+            flights: Vec::new(),
+            turns: Vec::new(),
+            requests: Vec::new(),
+        };
         self.env(connection.connection.env).connections.push(connection);
     }
 
@@ -198,11 +205,14 @@ fn local_call_ms(document: &serde_json::Value) -> Option<f64> {
 }
 
 impl EnvFacts {
-    fn sort(&mut self, flights: &mut HashMap<ConnId, Vec<Span>>) {
+    fn sort(&mut self, flights: &mut HashMap<ConnId, Vec<Flight>>) {
         self.connections.sort_by_key(|c| (c.connection.syn_ns, c.connection.conn));
         for c in &mut self.connections {
-            c.flights = flights.remove(&c.connection.conn).unwrap_or_default();
-            c.flights.sort_by_key(|f| (f.from_ns, f.to_ns));
+            let mut flights = flights.remove(&c.connection.conn).unwrap_or_default();
+            flights.sort_by_key(|f| (f.span.from_ns, f.span.to_ns));
+            let answered = flights.windows(2).filter(|pair| pair[1].answers);
+            c.turns = answered.map(|pair| span(pair[0].span.to_ns, pair[1].span.from_ns)).collect();
+            c.flights = flights.iter().map(|f| f.span).collect();
         }
         self.dns.sort_by_key(|q| (q.span.from_ns, q.span.to_ns));
         self.cpu.sort_by_key(|series| series.samples.first().map(|s| s.at_ns));

@@ -25,6 +25,8 @@
 //!   to one bucket (about 1 ms) per edge.
 //! - Throttled time includes throttles during which the process would have waited for the network anyway.
 //! - Two CPUs busy at once count once.
+//! - Where an endpoint does not tell (a database that is reached directly), service time is what passes before bytes come from it while
+//!   nothing is under way; where TCP's window was full, it waited for acknowledgements.
 //! - Service time is the endpoint's clock; hand-over between endpoint and link (some 10 µs) is on the wire or
 //!   unattributed.
 
@@ -127,18 +129,18 @@ fn network_claims(whole: Span, env: &EnvFacts, calls: &[Call]) -> Vec<Claim> {
     let overlaps = |s: &Span| s.from_ns < whole.to_ns && s.to_ns > whole.from_ns;
     let connections: Vec<_> = env.connections_during(whole).collect();
     let at_proxies = database::spans(&env.at_proxies).filter(overlaps);
-    let service = calls.iter().map(|c| c.service_time).chain(at_proxies).collect();
+    // An endpoint that does not tell about its requests and speaks no TLS, as a database: what passes until it answers, and goes on answering.
+    let silent =
+        connections.iter().filter(|c| c.requests.is_empty() && c.connection.client_hello_ns.is_none());
+    let turns = silent.flat_map(|c| during(&c.turns, whole));
+    let service = calls.iter().map(|c| c.service_time).chain(at_proxies).chain(turns).collect();
     let tls = connections.iter().filter_map(|c| calls::tls_span(c)).collect();
     let connect = connections
         .iter()
         .map(|c| span(c.connection.syn_ns, c.connection.established_ns.unwrap_or(c.end_ns())))
         .collect();
     let dns = env.dns.iter().map(|q| q.span).filter(overlaps).collect();
-    let flights = connections.iter().flat_map(|c| {
-        // Flights of a connection follow one another: both ends are in order.
-        let since = c.flights.partition_point(|f| f.to_ns < whole.from_ns);
-        c.flights[since..].iter().copied().take_while(|f| f.from_ns < whole.to_ns)
-    });
+    let flights = connections.iter().flat_map(|c| during(&c.flights, whole));
     let wire = calls.iter().map(|c| span(c.sent_ns, c.span.to_ns)).chain(flights).collect();
     vec![
         (Part::ServiceTime, service),
@@ -147,6 +149,12 @@ fn network_claims(whole: Span, env: &EnvFacts, calls: &[Call]) -> Vec<Claim> {
         (Part::Dns, dns),
         (Part::RequestOnWire, wire),
     ]
+}
+
+/// Those of a connection that overlap a span. They follow one another: both ends are in order.
+fn during(spans: &[Span], whole: Span) -> impl Iterator<Item = Span> {
+    let since = spans.partition_point(|s| s.to_ns < whole.from_ns);
+    spans[since..].iter().copied().take_while(move |s| s.from_ns < whole.to_ns)
 }
 
 fn series_during(env: &EnvFacts, whole: Span) -> Vec<Vec<Bucket>> {

@@ -26,6 +26,8 @@ pub(crate) struct Conn {
     server_done: bool,
     flying: u32,
     flying_since_ns: u64,
+    /// What flies began with bytes from the endpoint.
+    flying_answers: bool,
 }
 
 impl Conn {
@@ -60,6 +62,7 @@ impl Conn {
             server_done: false,
             flying: 0,
             flying_since_ns: 0,
+            flying_answers: false,
         }
     }
 
@@ -117,6 +120,7 @@ impl Conn {
         if segment.matters() {
             if self.flying == 0 {
                 self.flying_since_ns = at_ns;
+                self.flying_answers = segment.direction == Direction::Down && segment.payload > 0;
             }
             self.flying += 1;
         }
@@ -171,7 +175,8 @@ impl Conn {
     /// Absent if it takes no time: the packet was lost on entry.
     fn flight_until(&self, to_ns: u64) -> Option<Flight> {
         let span = Span { from_ns: self.flying_since_ns, to_ns };
-        (span.len_ns() > 0).then_some(Flight { conn: self.facts.conn, env: self.facts.env, span })
+        let (conn, env, answers) = (self.facts.conn, self.facts.env, self.flying_answers);
+        (span.len_ns() > 0).then_some(Flight { conn, env, span, answers })
     }
 
     fn sent_by_env(&mut self, at_ns: u64, segment: &Segment) {

@@ -75,6 +75,13 @@ impl Script {
         self.out.iter().filter_map(connection).collect()
     }
 
+    fn answering(&self) -> Vec<(u64, u64)> {
+        let answering = |event: &Event| {
+            if let Event::Flight(flight) = event { flight.answers.then_some(flight.span) } else { None }
+        };
+        self.out.iter().filter_map(answering).map(|span| (span.from_ns / MS, span.to_ns / MS)).collect()
+    }
+
     fn flights(&self) -> Vec<(u64, u64)> {
         let flight =
             |event: &Event| if let Event::Flight(Flight { span, .. }) = event { Some(*span) } else { None };
@@ -117,6 +124,7 @@ fn handshake_request_response_and_close_by_the_env() {
     };
     assert_eq!(conn, expect);
     assert_eq!(script.flights(), [(0, 1), (2, 3), (4, 5), (6, 7), (7, 8), (9, 10), (20, 21), (22, 23)]);
+    assert_eq!(script.answering(), [(6, 7), (9, 10)], "neither SYN nor FIN brings anything");
 }
 
 #[test]

@@ -347,6 +347,9 @@ pub struct Flight {
     /// From the first packet's entry to the last packet's release.
     #[serde(flatten)]
     pub span: Span,
+    /// The first packet brought bytes from the endpoint: what passed since the flight before was the endpoint's time.
+    #[serde(default)]
+    pub answers: bool,
 }
 
 /// TLS handshake of a connection, as the endpoint saw it.

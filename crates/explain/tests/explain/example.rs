@@ -1,9 +1,9 @@
 //! The worked example of `docs/waterfall.md`, and calls and findings of a small run.
 
-use crate::support::{client, closed, connection, cpu, dns, flight, invocation, request, us};
+use crate::support::{answer, client, closed, connection, cpu, dns, flight, invocation, request, us};
 use danki_explain::{Cause, Context, Facts, Part, Setting, by_variant, findings, waterfall};
 use danki_model::MemoryMb;
-use danki_record::{ClosedBy, Event, Start};
+use danki_record::{ClosedBy, Connection, Event, Start};
 
 /// A warm call on a new connection with a round trip of 1 ms. The quota ends 2.4 ms in and the throttle hides most of
 /// the TLS handshake's second flight.
@@ -50,6 +50,31 @@ fn the_worked_example() {
     assert_eq!(told, table, "{:#?}", w.segments);
     assert_eq!(w.total(), 30_000_000);
     assert_eq!(w.inclusive[Part::Tls] / 1_000, 21_590 - 2_500, "the handshake's wall time");
+}
+
+#[test]
+fn an_endpoint_that_tells_nothing_has_the_time_before_its_answers() {
+    let check = |connection, more: Vec<Event>, expect_us| {
+        let mut events = vec![
+            Event::Invocation(invocation("v", 0, 0, 30_000)),
+            Event::Connection(connection),
+            flight(1, 1_500, 2_500),
+            answer(1, 2_700, 2_900), // a greeting
+            flight(1, 3_000, 3_500),
+            answer(1, 9_500, 10_000),
+            answer(1, 10_300, 10_800), // it goes on
+            flight(1, 29_000, 29_500), // never answered
+        ];
+        events.extend(more);
+        let facts = Facts::gather(&events);
+        let w = waterfall(&facts.invocations[0], &facts);
+        assert_eq!(w.parts[Part::ServiceTime] / 1_000, expect_us, "{:?}", w.segments);
+    };
+    let silent = Connection { client_hello_ns: None, ..connection(1, 4_000, 1_500, 2_500) };
+    check(silent.clone(), vec![], 200 + 6_000 + 300);
+    // A region's service tells what it took (it reads for 10 µs); TLS has a part of its own.
+    check(silent.clone(), vec![request(4_000, 1, 5_000, 5_700, None)], 690);
+    check(Connection { client_hello_ns: Some(3_000_000), ..silent }, vec![], 0);
 }
 
 #[test]

@@ -87,7 +87,12 @@ pub fn closed(mut c: Connection, last_byte: u64, at: u64, by: ClosedBy) -> Conne
 }
 
 pub fn flight(conn: u64, from: u64, to: u64) -> Event {
-    Event::Flight(Flight { conn: ConnId(conn), env: ENV, span: us(from, to) })
+    Event::Flight(Flight { conn: ConnId(conn), env: ENV, span: us(from, to), answers: false })
+}
+
+/// A flight that begins with bytes from the endpoint.
+pub fn answer(conn: u64, from: u64, to: u64) -> Event {
+    Event::Flight(Flight { conn: ConnId(conn), env: ENV, span: us(from, to), answers: true })
 }
 
 /// A request read at `from`, answered at `to`; `tls` is its connection's handshake as the endpoint saw it.

@@ -73,8 +73,13 @@ fn events_of(n: u64, i: &Invocation) -> Vec<Event> {
         server_name: Some("dynamodb.ap-northeast-1.amazonaws.com".to_owned()),
     };
     let mut events = vec![
-        Event::Flight(Flight { conn, env: i.env, span: span(sent, read - 10_000) }),
-        Event::Flight(Flight { conn, env: i.env, span: span(answered + 10_000, answered + 510_000) }),
+        Event::Flight(Flight { conn, env: i.env, span: span(sent, read - 10_000), answers: false }),
+        Event::Flight(Flight {
+            conn,
+            env: i.env,
+            span: span(answered + 10_000, answered + 510_000),
+            answers: true,
+        }),
         Event::Request(Request {
             service: "dynamodb".to_owned(),
             operation: "GetItem".to_owned(),
