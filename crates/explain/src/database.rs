@@ -1,7 +1,7 @@
 //! Connections to a database, over time, and waiting for them: of functions as the link saw them, of a proxy as it told.
 
 use crate::summary::quantiles;
-use crate::{DatabaseSetting, EnvFacts, Facts, Variant};
+use crate::{ConnFacts, DatabaseSetting, EnvFacts, Facts, Variant};
 use danki_record::{DatabaseCounts, DatabaseEvent, DatabaseWhat, Invocation, Span};
 use danki_stats::{Method, Sample};
 use std::collections::BTreeMap;
@@ -37,9 +37,14 @@ pub(crate) fn waited_in(i: &Invocation, facts: &Facts) -> u64 {
     inside.filter_map(waited_ns).sum()
 }
 
+/// It leads to a database or a proxy.
+pub(crate) fn is_to_one(c: &ConnFacts) -> bool {
+    PORTS.contains(&c.connection.server.port())
+}
+
 /// Every connection to a database or a proxy that an env opened: when, and until when.
 pub(crate) fn connections(env: &EnvFacts) -> impl Iterator<Item = Span> {
-    env.connections.iter().filter(|c| PORTS.contains(&c.connection.server.port())).filter_map(|c| {
+    env.connections.iter().filter(|c| is_to_one(c)).filter_map(|c| {
         let from_ns = c.connection.established_ns?;
         Some(Span { from_ns, to_ns: c.end_ns() })
     })

@@ -2,6 +2,7 @@
 
 use super::{Cause, Finding, Look, count};
 use crate::ConnFacts;
+use crate::database::is_to_one;
 use crate::variant::median;
 use danki_model::{EnvId, RequestId};
 use danki_record::{ClosedBy, Invocation, Span};
@@ -36,7 +37,8 @@ pub(super) fn find(look: &Look<'_>) -> Vec<Finding> {
 /// Only closures that a later invocation of the env met: at the end of a run everything is closed.
 fn closed<'a>(look: &Look<'_>, env: EnvId, conn: &'a ConnFacts) -> Option<Closed<'a>> {
     let by_endpoint = matches!(conn.connection.closed_by, Some(ClosedBy::Server | ClosedBy::ServerReset));
-    let closed_ns = conn.connection.closed_ns.filter(|_| by_endpoint)?;
+    // A database ends a connection when it is told goodbye, and what is asked of it is not seen.
+    let closed_ns = conn.connection.closed_ns.filter(|_| by_endpoint && !is_to_one(conn))?;
     let last_use = conn.used_until_ns();
     let idle_ns = closed_ns.saturating_sub(last_use);
     if idle_ns < IDLE_NS {

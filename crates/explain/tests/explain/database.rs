@@ -1,7 +1,7 @@
 //! Connections to a database: who waited, who kept one, who opened too many.
 
 use crate::support::{client, closed, connection, invocation};
-use danki_explain::{Context, DatabaseSetting, Facts, Finding, Part, by_variant, findings};
+use danki_explain::{Cause, Context, DatabaseSetting, Facts, Finding, Part, by_variant, findings};
 use danki_record::{ClosedBy, Connection, DatabaseEvent, DatabaseWhat, EnvEvent, EnvWhat, Event};
 use std::net::SocketAddr;
 
@@ -75,6 +75,20 @@ fn an_unshared_connection_for_each_invocation_is_a_storm() {
         found[0].text
     );
     assert!(found[0].text.contains("USD 21.90 a month"), "{}", found[0].text);
+}
+
+#[test]
+fn a_database_s_goodbye_is_no_idle_cut_off() {
+    // One invocation of 3 s whose connection ends after 2.5 s; the link saw no request on it.
+    let long = |server: SocketAddr| {
+        let opened = Connection { server, ..connection(1, 40_000, 1_000, 1_500) };
+        let ended = closed(opened, 2_500_000, 2_500_000, ClosedBy::Server);
+        let all = [Event::Invocation(invocation("v", 0, 0, 3_000_000)), Event::Connection(ended)];
+        let facts = Facts::gather(&all);
+        let found = findings(&facts, &by_variant(&facts), &Context::default());
+        found.iter().filter(|f| f.cause == Cause::ClosedWhileIdle).count()
+    };
+    assert_eq!((long(server()), long(SocketAddr::from(([198, 18, 1, 1], 443)))), (0, 1));
 }
 
 #[test]

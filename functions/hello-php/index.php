@@ -1,0 +1,3 @@
+<?php
+
+return fn () => ['statusCode' => 200, 'body' => 'hello'];
