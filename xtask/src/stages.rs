@@ -91,11 +91,6 @@ const STAGES: &[Stage] = &[
         &["cargo", "test", "--locked", "--release", "--workspace", "--no-fail-fast", "--", "--show-output"],
     ),
     stage("conformance-lambda-api", 10, Count::Closing, &["conformance/lambda-api/run"]),
-    // Interleaved comparisons hold on a busy machine: that is what they are for. `make soak` has forty of each.
-    Stage {
-        beside: Some("corpus"),
-        ..stage("compare", 5, Count::Closing, &["xtask/compare-live", "--short"])
-    },
     stage("conformance-db-proxy", 10, Count::Closing, &["conformance/db-proxy/run"]),
     // After `test`, which leaves the reports that a browser opens.
     stage("web", 5, Count::Closing, &["web/check"]),

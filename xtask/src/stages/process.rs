@@ -180,8 +180,13 @@ mod tests {
         assert!(outcome.ended.expect_err("killed").contains("deadline"));
         assert!(started.elapsed() < LONG);
         let grandchild: u32 = outcome.lines[0].parse().expect("its pid");
-        let stat = fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
-        assert!(stat.is_empty() || stat.contains(") Z "), "{stat}");
+        // A killed process that has no CPU yet is still listed as running.
+        let stat = || fs::read_to_string(format!("/proc/{grandchild}/stat")).unwrap_or_default();
+        let is_gone = || stat().is_empty() || stat().contains(") Z ");
+        while !is_gone() && started.elapsed() < LONG {
+            thread::sleep(Duration::from_millis(10));
+        }
+        assert!(is_gone(), "{}", stat());
     }
 
     #[test]

@@ -162,7 +162,10 @@ fn an_init_error_is_reported_twice_and_answers_the_caller() {
         ("index.mjs", "export const other = 1;\n", "Runtime.HandlerNotFound"),
     ];
     for (file, code, expect) in cases {
-        let broken = lab.deploy(lab.write(file, code).unwrap()).unwrap();
+        // The second init has no boost: at 128 MB Node's takes seconds.
+        let mut spec = lab.write(file, code).unwrap();
+        spec.timeout_ms = 20_000;
+        let broken = lab.deploy(spec).unwrap();
         let reply = broken.invoke(&json!({})).unwrap();
         assert_eq!(reply.function_error.as_deref(), Some("Unhandled"));
         assert_eq!(reply.json()["errorType"], expect, "{}", reply.text());
