@@ -1,7 +1,7 @@
 """The same queries through each peer, in turn, for some rounds: a table and a JSON line per figure.
 
-A peer is NAME:PID:PORT OF POSTGRESQL:PORT OF MYSQL, a port of 0 for what it does not speak. Latency is the median of single queries at one
-client (pgbench logs each, sysbench gives the percentile). A proxy's CPU per query is what its process took, from /proc, over the queries
+A peer is NAME:PID:PORT OF POSTGRESQL:PORT OF MYSQL, a port of 0 for what it does not speak. Latency is that of one
+client: the median of pgbench's log, the mean of sysbench. A proxy's CPU per query is what its process took, from /proc, over the queries
 that were answered. Of the rounds, the best and the median one count."""
 
 import argparse
@@ -55,13 +55,13 @@ def pgbench(port, mode, clients, seconds, connect=False):
 def sysbench(port, mode, clients, seconds):
     command = ["sysbench", "oltp_point_select", "--mysql-host=127.0.0.1", f"--mysql-port={port}", "--mysql-user=app"]
     command += ["--mysql-password=secret", "--mysql-db=test", "--tables=1", "--table-size=1000", "--mysql-ssl=off"]
-    command += [f"--threads={clients}", f"--time={seconds}", "--percentile=50", "--report-interval=0"]
+    command += [f"--threads={clients}", f"--time={seconds}", "--report-interval=0"]
     command += [f"--db-ps-mode={'auto' if mode == 'prepared' else 'disable'}"]
     said = subprocess.run(command + ["run"], capture_output=True, text=True)
     done = re.search(r"queries:\s+(\d+)", said.stdout)
     if said.returncode or not done:
         raise RuntimeError((said.stderr + said.stdout).strip()[-300:])
-    # At one client the mean says more than its percentile, which sysbench rounds to its buckets of 8 %.
+    # Its percentiles are rounded to buckets of 8 %.
     mean_ms = seconds * 1000 * clients / int(done.group(1))
     return int(done.group(1)), mean_ms * 1000
 

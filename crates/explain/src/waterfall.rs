@@ -9,9 +9,10 @@
 //!    network part claims, then into such instants right before it (CPU time is booked late, see `cpu`), then over
 //!    network parts of the bucket, at most its length in all. A bucket that reaches over the span's edge counts with
 //!    the share that lies inside.
-//! 4. **Service time** (of endpoints; of a proxy before a database: waiting for a connection, and statements), **TLS** (established → handshake done), **TCP connect** (SYN → SYN-ACK), **DNS**,
-//!    **request on the wire** (packets in the link, and request sent → response delivered): in this order, so that
-//!    what an endpoint did is not charged to the wire.
+//! 4. **Service time** (of endpoints; of a proxy before a database: waiting for a connection, and statements),
+//!    **TLS** (established → handshake done), **TCP connect** (SYN → SYN-ACK), **DNS**, **request on the wire** (packets in
+//!    the link, and request sent → response delivered): in this order, so that what an endpoint did is not charged to
+//!    the wire.
 //! 5. **CPU wait**: what is left where the runtime was ready to run and did not (see `wait`), at most as long as it waited
 //!    beyond being throttled; and what is left where the hypervisor took a CPU, at most as much as it took.
 //! 6. **Unattributed**: the rest.
