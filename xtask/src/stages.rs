@@ -95,7 +95,7 @@ const STAGES: &[Stage] = &[
     // After `test`, which leaves the reports that a browser opens.
     stage("web", 5, Count::Closing, &["web/check"]),
     stage("corpus", 5, Count::Closing, &["explain-corpus/live"]),
-    quick("keepalive-node", &[DANKI, "bench", "experiments/keepalive-node.toml", "--quick"]),
+    quick("keepalive-node", &["xtask/bench-scaled", "experiments/keepalive-node.toml", "--quick"]),
     quick("client-reuse-python", &[DANKI, "bench", "experiments/client-reuse-python.toml", "--quick"]),
     quick("database-connections", &[DANKI, "bench", "experiments/database-connections.toml", "--quick"]),
     quick("handshakes-python", &[DANKI, "bench", "experiments/handshakes-python.toml", "--quick"]),

@@ -7,6 +7,7 @@ pub use runs::{Check, Compare, Import, Report, RunsCommand, Tune};
 use clap::{Parser, Subcommand};
 use clap_complete::Shell;
 use danki_host::{Forced, IDLE_GAP_MAX};
+use danki_model::CpuChoice;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -202,6 +203,24 @@ impl FunctionOptions {
     }
 }
 
+/// How CPU quotas are set.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum CpuModel {
+    /// Lambda's quotas as they are.
+    Host,
+    /// Divided by the speed of this machine's core, which is measured first.
+    Scaled,
+}
+
+impl From<CpuModel> for CpuChoice {
+    fn from(model: CpuModel) -> CpuChoice {
+        match model {
+            CpuModel::Host => CpuChoice::Host,
+            CpuModel::Scaled => CpuChoice::Scaled,
+        }
+    }
+}
+
 /// How an experiment is run.
 #[derive(Debug, Default, clap::Args)]
 pub struct RunOptions {
@@ -217,6 +236,9 @@ pub struct RunOptions {
     /// Fewer invocations, for a first look.
     #[arg(long)]
     pub quick: bool,
+    /// CPU quotas as Lambda's, or scaled by the speed of this machine's core [default: host, or what the file says].
+    #[arg(long, value_enum, value_name = "MODEL")]
+    pub cpu_model: Option<CpuModel>,
     /// Run even if the machine is too small.
     #[arg(long)]
     pub force: bool,

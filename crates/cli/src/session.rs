@@ -5,6 +5,7 @@ use crate::{paths, terminal};
 use danki_lab::{
     Experiment, Interpreters, Results, Setup, Watcher, calibrate, read_calibration, write_calibration,
 };
+use danki_model::CpuChoice;
 use danki_record::Calibration;
 use danki_sys::Keeper;
 use danki_sys::caps::Capabilities;
@@ -29,20 +30,17 @@ pub struct Session {
 const QUICK_RUNS: u32 = 3;
 
 impl Session {
-    /// Removes what dead runs left, forks the keeper, then starts threads. `calibrate`: measure the CPU if it never was.
-    pub fn start(calibrate: bool) -> Result<Session, Failure> {
-        Session::start_with(calibrate, Interpreters::find)
+    /// Removes what dead runs left, forks the keeper, then starts threads.
+    pub fn start(speed: Speed) -> Result<Session, Failure> {
+        Session::start_with(speed, Interpreters::find)
     }
 
     /// As [`Session::start`], without asking the interpreters for their versions, which takes them longer than all the rest.
     pub fn start_at_once() -> Result<Session, Failure> {
-        Session::start_with(false, |_| Interpreters::default())
+        Session::start_with(Speed::AsKept, |_| Interpreters::default())
     }
 
-    fn start_with(
-        calibrate: bool,
-        find: impl FnOnce(&[PathBuf]) -> Interpreters,
-    ) -> Result<Session, Failure> {
+    fn start_with(speed: Speed, find: impl FnOnce(&[PathBuf]) -> Interpreters) -> Result<Session, Failure> {
         danki_sys::sweep();
         let keeper = Arc::new(Keeper::start(&format!("{}", std::process::id()))?);
         let capabilities = danki_sys::caps::probe();
@@ -50,7 +48,7 @@ impl Session {
         let runtime = runtime.map_err(|e| Failure::machine(format!("cannot start threads: {e}")))?;
         let search_path = paths::search_path();
         let interpreters = find(&search_path);
-        let calibration = calibration(calibrate, &interpreters);
+        let calibration = calibration(speed, &interpreters);
         let interrupted = watch_signals(&runtime)?;
         Ok(Session { keeper, runtime, interpreters, search_path, calibration, capabilities, interrupted })
     }
@@ -114,15 +112,39 @@ pub struct RunInto {
     pub keep_raw: bool,
 }
 
-fn calibration(wanted: bool, interpreters: &Interpreters) -> Calibration {
+/// Whether the speed of this machine's core is measured before a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Speed {
+    /// Never.
+    AsKept,
+    /// If it never was.
+    Once,
+    /// In any case: it changes with what else the machine does, and quotas will hang on it.
+    Anew,
+}
+
+impl Speed {
+    /// As a run needs it.
+    pub fn for_run(experiment: &Experiment) -> Speed {
+        if experiment.host.cpu_model == Some(CpuChoice::Scaled) { Speed::Anew } else { Speed::Once }
+    }
+}
+
+fn calibration(speed: Speed, interpreters: &Interpreters) -> Calibration {
     let path = paths::cache().map(|cache| cache.join("calibration.json"));
-    if let Some(kept) = path.as_deref().and_then(read_calibration) {
-        return kept;
+    let kept = path.as_deref().and_then(read_calibration);
+    match (speed, kept) {
+        (Speed::AsKept | Speed::Once, Some(kept)) => return kept,
+        (Speed::AsKept, None) => return Calibration::default(),
+        (Speed::Once, None) => {
+            terminal::note(
+                "comparing this machine's core with a Lambda vCPU (once; `danki calibrate` repeats it)",
+            );
+        }
+        (Speed::Anew, _) => {
+            terminal::note("comparing this machine's core with a Lambda vCPU, to scale quotas by it")
+        }
     }
-    if !wanted {
-        return Calibration::default();
-    }
-    terminal::note("comparing this machine's core with a Lambda vCPU (once; `danki calibrate` repeats it)");
     let measured = calibrate(interpreters, QUICK_RUNS).unwrap_or_default();
     if let Some(path) = path.filter(|_| measured.cpu_factor.is_some()) {
         write_calibration(&path, &measured)

@@ -1,6 +1,6 @@
 //! What the facts do not say about themselves: how each variant was deployed, and what the runner saw of the machine.
 
-use danki_model::MemoryMb;
+use danki_model::{CpuModel, MemoryMb};
 use std::collections::BTreeMap;
 
 /// How one variant was deployed.
@@ -34,6 +34,8 @@ pub struct Context {
     pub settings: Vec<Setting>,
     /// By variant; absent: no database.
     pub databases: BTreeMap<String, DatabaseSetting>,
+    /// Whether the envs' quotas were scaled to the speed of the host's core.
+    pub cpu_model: CpuModel,
     /// What the runner had to say.
     pub caveats: Vec<String>,
     /// Seed of resampling.

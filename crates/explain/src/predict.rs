@@ -8,7 +8,7 @@
 //! was hidden behind a throttle does not come back.
 
 use crate::{Part, Waterfall};
-use danki_model::{MemoryMb, PERIOD_US, VCPU_MB};
+use danki_model::{CpuModel, MemoryMb, PERIOD_US, VCPU_MB};
 
 /// Memory sizes worth a prediction: the usual steps, and the one that buys a whole vCPU.
 pub const SIZES_MB: [u32; 6] = [128, 256, 512, 1_024, 1_769, 3_008];
@@ -26,25 +26,25 @@ pub struct Predicted {
     pub throttled_ms: f64,
 }
 
-/// What an invocation would take with `memory`.
-pub fn predict(w: &Waterfall, memory: MemoryMb) -> Predicted {
+/// What an invocation would take with `memory`, on cores as `cpu` says.
+pub fn predict(w: &Waterfall, memory: MemoryMb, cpu: CpuModel) -> Predicted {
     let quota_ns = PERIOD_NS * u64::from(memory.mb()) / u64::from(VCPU_MB);
     let mut sum = Predicted::default();
     for k in 0..OFFSETS {
-        let one = replay(w, quota_ns, PERIOD_NS * k / OFFSETS);
+        let one = replay(w, cpu, quota_ns, PERIOD_NS * k / OFFSETS);
         sum.ms += one.ms / OFFSETS as f64;
         sum.throttled_ms += one.throttled_ms / OFFSETS as f64;
     }
     sum
 }
 
-fn replay(w: &Waterfall, quota_ns: u64, offset_ns: u64) -> Predicted {
+fn replay(w: &Waterfall, cpu: CpuModel, quota_ns: u64, offset_ns: u64) -> Predicted {
     let mut clock = Clock { now: offset_ns, left: quota_ns, quota_ns, throttled: 0 };
     for s in &w.segments {
         match s.part {
             // What the quota, the platform or this machine took is not the function's.
             Part::EnvWait | Part::Init | Part::Thaw | Part::CpuThrottled | Part::CpuWait => {}
-            Part::CpuOn => clock.run(s.span.len_ns()),
+            Part::CpuOn => clock.run(cpu.lambda_ns(s.span.len_ns())),
             _ => clock.wait(s.span.len_ns()),
         }
     }
@@ -134,13 +134,16 @@ mod tests {
     fn cpu_is_stretched_and_waiting_is_not() {
         let w =
             invocation(&[(Part::CpuOn, 10_000), (Part::CpuThrottled, 120_000), (Part::ServiceTime, 5_000)]);
-        let whole = predict(&w, memory(1_769));
+        let whole = predict(&w, memory(1_769), CpuModel::Host);
         assert!((whole.ms - 15.0).abs() < 1e-6 && whole.throttled_ms == 0.0, "{whole:?}");
         // 10 ms of CPU in portions of 1.447 ms: six whole periods and a bit.
-        let small = predict(&w, memory(128));
+        let small = predict(&w, memory(128), CpuModel::Host);
         assert!((105.0..=130.0).contains(&small.ms), "{small:?}");
-        let long = predict(&invocation(&[(Part::CpuOn, 60_000_000)]), memory(128));
+        let long = predict(&invocation(&[(Part::CpuOn, 60_000_000)]), memory(128), CpuModel::Host);
         assert!((long.ms / (60_000.0 * 1_769.0 / 128.0) - 1.0).abs() < 0.01, "{long:?}");
+        // Half the speed of a Lambda vCPU: there it is 5 ms of CPU.
+        let there = predict(&w, memory(1_769), CpuModel::Scaled { factor: 0.5 });
+        assert!((there.ms - 10.0).abs() < 1e-6, "{there:?}");
     }
 
     proptest! {
@@ -149,7 +152,7 @@ mod tests {
             let pieces: Vec<(Part, u64)> =
                 cpu.iter().flat_map(|(on, wait)| [(Part::CpuOn, *on), (Part::ServiceTime, *wait)]).collect();
             let w = invocation(&pieces);
-            let times: Vec<Predicted> = SIZES_MB.iter().map(|mb| predict(&w, memory(*mb))).collect();
+            let times: Vec<Predicted> = SIZES_MB.iter().map(|mb| predict(&w, memory(*mb), CpuModel::Host)).collect();
             let needed = cpu.iter().map(|(on, wait)| (on + wait) as f64 / 1e3).sum::<f64>();
             for p in &times {
                 prop_assert!((p.ms - p.throttled_ms - needed).abs() < 1e-3, "{p:?} {needed}");

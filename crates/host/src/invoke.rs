@@ -71,7 +71,7 @@ pub(crate) async fn serve(
     let facts = drive.facts;
     let arrival = drive.arrival;
     env.spied().await;
-    env.shared.sampler.unwatch(sampler_env, &env.shared.recorder);
+    env.shared.sampler.unwatch(sampler_env);
     driven?;
     let invocation = facts.invocation(env, &arrival);
     env.shared.recorder.record(Event::Invocation(invocation.clone()));
@@ -95,7 +95,7 @@ pub(crate) async fn prepare(
     drive.ahead = true;
     let driven = drive.run(true, abandoned).await;
     let (failure, init_ms) = (drive.init_failure, drive.facts.init_ms);
-    env.shared.sampler.unwatch(env.id, &env.shared.recorder);
+    env.shared.sampler.unwatch(env.id);
     driven?;
     env.init_untold_ms = init_ms;
     Ok(failure)

@@ -25,6 +25,7 @@ mod sampler;
 mod shared;
 mod spy;
 mod telemetry;
+mod thefts;
 mod yard;
 
 pub use answer::{Answer, AnswerStream, StreamEnd, Wants};
@@ -70,7 +71,7 @@ impl Host {
         dns: DnsServer,
     ) -> Result<Host, Error> {
         let files = files::SharedFiles::write(&config.ca_root_pem, config.roots, keeper.dir())?;
-        let sampler = sampler::Sampler::start(config.cpu_sample_interval);
+        let sampler = sampler::Sampler::start(config.cpu_sample_interval, recorder.clone());
         let at = |path: &std::path::Path| {
             let path = path.to_path_buf();
             |source| Error::File { path, source }

@@ -4,6 +4,7 @@
 //! CPU was used and withheld, which is what lets the waterfall tell a slow network from a starved CPU. One thread serves all envs; with many
 //! of them busy its interval grows, so that it never takes more than a tenth of a core.
 
+use crate::thefts::Thefts;
 use danki_model::EnvId;
 use danki_record::{CpuSample, CpuSeries, CpuWaitCounted, CpuWaitSample, CpuWaitSeries, Event, Recorder};
 use danki_sys::{EnvCgroup, RunQueue, Stolen, behind_shell, clock};
@@ -32,6 +33,7 @@ pub struct Sampler {
 
 struct Shared {
     state: Mutex<State>,
+    recorder: Recorder,
 }
 
 #[derive(Default)]
@@ -44,6 +46,8 @@ struct State {
     /// The thread sleeps until it is woken.
     asleep: bool,
     stopping: bool,
+    /// What the hypervisor took of this machine; the runtime waited then, too.
+    thefts: Thefts,
 }
 
 struct Watched {
@@ -52,14 +56,12 @@ struct Watched {
     samples: Vec<CpuSample>,
     runtime: Option<Arc<RunQueue>>,
     waits: Vec<CpuWaitSample>,
-    /// What the hypervisor took of this machine meanwhile; the runtime waited then, too.
-    stolen: Vec<CpuWaitSample>,
 }
 
 impl Sampler {
     /// Starts the thread. A zero interval means no samples but those at both ends.
-    pub fn start(interval: Duration) -> Sampler {
-        let shared = Arc::new(Shared { state: Mutex::default() });
+    pub fn start(interval: Duration, recorder: Recorder) -> Sampler {
+        let shared = Arc::new(Shared { state: Mutex::default(), recorder });
         let thread = (!interval.is_zero()).then(|| {
             let shared = Arc::clone(&shared);
             thread::Builder::new()
@@ -105,8 +107,8 @@ impl Sampler {
                 None => state.runtimes.get(&env).cloned(),
             };
         let cgroup = cgroup.clone();
-        let (samples, waits, stolen) = (vec![first], Vec::new(), Vec::new());
-        let mut watched = Watched { env, cgroup, samples, runtime, waits, stolen };
+        state.thefts.begin(env, first);
+        let mut watched = Watched { env, cgroup, samples: vec![first], runtime, waits: Vec::new() };
         watched.sample_wait();
         state.watched.push(watched);
         let asleep = std::mem::take(&mut state.asleep);
@@ -129,20 +131,21 @@ impl Sampler {
     }
 
     /// Ends watching and records what was seen; the last samples are of now.
-    pub fn unwatch(&self, env: EnvId, recorder: &Recorder) {
+    pub fn unwatch(&self, env: EnvId) {
         let mut state = self.shared.lock();
         let at =
             state.watched.iter().position(|w| w.env == env).expect("an env is unwatched once, after watch");
         let mut watched = state.watched.swap_remove(at);
+        let last = read(&watched.cgroup);
+        state.thefts.end(env, last);
         drop(state);
-        watched.samples.push(read(&watched.cgroup));
+        watched.samples.push(last);
         watched.sample_wait();
-        recorder.record(Event::Cpu(CpuSeries { env, samples: watched.samples }));
-        let series = [(CpuWaitCounted::Ready, watched.waits), (CpuWaitCounted::Stolen, watched.stolen)];
-        for (counted, samples) in series {
-            if samples.len() > 1 {
-                recorder.record(Event::CpuWait(CpuWaitSeries { env, counted, samples }));
-            }
+        let Watched { samples, waits, .. } = watched;
+        self.shared.recorder.record(Event::Cpu(CpuSeries { env, samples }));
+        if waits.len() > 1 {
+            let series = CpuWaitSeries { env, counted: CpuWaitCounted::Ready, samples: waits };
+            self.shared.recorder.record(Event::CpuWait(series));
         }
     }
 }
@@ -177,9 +180,13 @@ impl Shared {
                 watched.sample_wait();
             }
             if let Some(stolen) = stolen.as_mut().filter(|_| clock::monotonic_ns() >= stolen_due_ns) {
-                let sample = CpuWaitSample { at_ns: clock::monotonic_ns(), waited_ns: stolen.total_ns() };
-                state.watched.iter_mut().for_each(|watched| add(&mut watched.stolen, sample));
-                stolen_due_ns = sample.at_ns + nanos(STOLEN_EVERY);
+                let now = (stolen.total_ns(), clock::process_cpu_ns(), clock::monotonic_ns());
+                let State { thefts, watched, .. } = &mut *state;
+                let latest =
+                    |env| watched.iter().find(|w| w.env == env).and_then(|w| w.samples.last().copied());
+                let lost = thefts.told(now, latest);
+                lost.into_iter().for_each(|series| self.recorder.record(Event::CpuWait(series)));
+                stolen_due_ns = now.2 + nanos(STOLEN_EVERY);
             }
             let busy = u32::try_from(state.watched.len()).unwrap_or(u32::MAX);
             idle = if busy == 0 { idle + interval } else { Duration::ZERO };
@@ -219,17 +226,14 @@ impl Watched {
     /// As [`Watched::sample`], for the runtime's wait. A runtime started anew starts a series within the series, from 0.
     fn sample_wait(&mut self) {
         let Some(waited_ns) = self.runtime.as_ref().and_then(|runtime| runtime.waited_ns()) else { return };
-        add(&mut self.waits, CpuWaitSample { at_ns: clock::monotonic_ns(), waited_ns });
-    }
-}
-
-fn add(waits: &mut Vec<CpuWaitSample>, now: CpuWaitSample) {
-    match waits.as_mut_slice() {
-        [.., before, last] if before.waited_ns == now.waited_ns && last.waited_ns == now.waited_ns => {
-            last.at_ns = now.at_ns;
+        let now = CpuWaitSample { at_ns: clock::monotonic_ns(), waited_ns };
+        match self.waits.as_mut_slice() {
+            [.., before, last] if before.waited_ns == now.waited_ns && last.waited_ns == now.waited_ns => {
+                last.at_ns = now.at_ns;
+            }
+            so_far if so_far.len() < SAMPLES_MAX => self.waits.push(now),
+            _ => {}
         }
-        waits_so_far if waits_so_far.len() < SAMPLES_MAX => waits.push(now),
-        _ => {}
     }
 }
 

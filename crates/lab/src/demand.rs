@@ -3,6 +3,7 @@
 use crate::Error;
 use crate::experiment::{Experiment, Variant};
 use danki_load::Load;
+use danki_model::CpuModel;
 
 /// What link, region and danki itself take of the CPUs while a run is on, in CPUs: the link's thread spins briefly
 /// before each release, the region terminates TLS. An estimate that errs on the small side.
@@ -43,6 +44,15 @@ pub fn check(experiment: &Experiment, cpus: u32, force: bool) -> Result<Option<S
     Err(Error::Demand { what: format!("{what}: results would not be Lambda's") })
 }
 
+/// How CPU quotas are set on a machine whose core does `factor` Lambda vCPUs. Refuses what cannot be scaled soundly.
+pub fn cpu_model(experiment: &Experiment, factor: Option<f64>) -> Result<CpuModel, Error> {
+    let model = experiment.host.cpu_model.unwrap_or_default().with(factor)?;
+    for variant in &experiment.variants {
+        model.quota_us(variant.function.memory)?;
+    }
+    Ok(model)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -67,5 +77,25 @@ mod tests {
         holds(1_769, &format!("kind = 'sequence'\ncount = 1\n{ahead} = 1"), true);
         holds(1_769, &format!("kind = 'sequence'\ncount = 1\n{ahead} = 2"), false);
         holds(128, "kind = 'open'\nrate_per_s = 50\ncount = 40", true);
+    }
+
+    #[test]
+    fn quotas_are_scaled_for_all_variants_or_for_none() {
+        let dir = tempfile::tempdir().expect("a directory");
+        std::fs::write(dir.path().join("index.js"), "").expect("written");
+        let experiment = |cpu_model: &str, memory: &str| {
+            let text = format!(
+                "name = 'x'\n[host]\ncpu_model = '{cpu_model}'\n[function]\ndir = '.'\nmemory_mb = {memory}"
+            );
+            Experiment::parse(&text, "x", Path::new(dir.path()), &Options::default()).expect("fine")
+        };
+        let both = "128\n[[variant]]\nname = 'a'\n[[variant]]\nname = 'b'\nmemory_mb = 1_769";
+        assert_eq!(cpu_model(&experiment("host", both), None).expect("not scaled"), CpuModel::Host);
+        let half = CpuModel::Scaled { factor: 0.5 };
+        assert_eq!(cpu_model(&experiment("scaled", "128"), Some(0.5)).expect("sound"), half);
+        for (memory, factor) in [("128", None), ("128", Some(1.6)), (both, Some(0.5))] {
+            let refused = cpu_model(&experiment("scaled", memory), factor);
+            assert!(matches!(&refused, Err(Error::Scale(_))), "{memory} {factor:?}: {refused:?}");
+        }
     }
 }

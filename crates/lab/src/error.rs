@@ -68,6 +68,9 @@ pub enum Error {
         /// What is asked for, and what there is.
         what: String,
     },
+    /// CPU quotas cannot be scaled to this machine's core.
+    #[error(transparent)]
+    Scale(#[from] danki_model::ScaleError),
     /// A file or directory of the run could not be written or read.
     #[error("cannot {verb} {}: {source}", .path.display())]
     File {
@@ -135,7 +138,9 @@ impl Error {
     pub fn fault(&self) -> Fault {
         match self {
             Error::Database(error) if error.is_input() => Fault::Input,
-            Error::Input(_) | Error::Host(danki_host::Error::BadFunction { .. }) => Fault::Input,
+            Error::Input(_) | Error::Scale(_) | Error::Host(danki_host::Error::BadFunction { .. }) => {
+                Fault::Input
+            }
             _ => Fault::Machine,
         }
     }

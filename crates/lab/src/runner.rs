@@ -79,6 +79,7 @@ pub async fn run(
     watcher: Watcher,
 ) -> Result<Results, Error> {
     let forced = demand::check(experiment, machine::cpus(), setup.force)?;
+    let cpu_model = demand::cpu_model(experiment, setup.calibration.cpu_factor)?;
     let dir = RunDir::create(&setup.dir)?;
     let mut manifest = manifest(experiment, setup);
     rundir::write_manifest(&dir, &manifest)?;
@@ -118,6 +119,7 @@ pub async fn run(
         returned: &returned,
         capture,
         calibration: setup.calibration.clone(),
+        cpu_model,
         link: serde_json::to_value(&link).unwrap_or_default(),
         caveats,
         complete,

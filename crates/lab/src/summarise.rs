@@ -8,7 +8,7 @@ use danki_explain::{
     Context, DatabaseSetting, EnvFacts, Facts, Setting, Variant as Explained, by_variant, findings,
     quantiles, summarise_database,
 };
-use danki_model::{EnvId, RequestId};
+use danki_model::{CpuModel, EnvId, RequestId};
 use danki_record::{Calibration, CaptureCounts, Event, Finding, Quantiles, SCHEMA, Summary, VariantSummary};
 use serde_json::Value;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -49,6 +49,8 @@ pub struct Ingredients<'a> {
     pub capture: ByClient,
     /// Speed of this machine.
     pub calibration: Calibration,
+    /// How the envs' CPU quotas were set.
+    pub cpu_model: CpuModel,
     /// The link's own figures.
     pub link: Value,
     /// What the runner has to say.
@@ -79,7 +81,7 @@ pub fn summarise(from: Ingredients<'_>) -> Digest {
     let mut told = BTreeSet::new();
     let caveats: Vec<String> =
         from.caveats.into_iter().chain(recorded).filter(|text| told.insert(text.clone())).collect();
-    let context = context(from.experiment, &caveats);
+    let context = context(from.experiment, from.cpu_model, &caveats);
     let numbers = |variant: &crate::Variant| {
         let of_name = explained.iter().find(|e| e.name == variant.name);
         let returned = from.returned.iter().filter(|r| r.variant == variant.name);
@@ -149,7 +151,7 @@ fn returned_numbers<'a>(returned: impl Iterator<Item = &'a Returned>) -> BTreeMa
 }
 
 /// What findings need to know beside the facts.
-fn context(experiment: &Experiment, caveats: &[String]) -> Context {
+fn context(experiment: &Experiment, cpu_model: CpuModel, caveats: &[String]) -> Context {
     let setting = |v: &crate::Variant| Setting {
         name: v.name.clone(),
         memory: v.function.memory,
@@ -164,7 +166,7 @@ fn context(experiment: &Experiment, caveats: &[String]) -> Context {
         Some((v.name.clone(), DatabaseSetting { proxy, max_connections, class }))
     };
     let databases = experiment.variants.iter().filter_map(database).collect();
-    Context { settings, databases, caveats: caveats.to_vec(), seed: experiment.seed }
+    Context { settings, databases, cpu_model, caveats: caveats.to_vec(), seed: experiment.seed }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! The world around a function: region in a network namespace of its own, link, host. Started and ended together.
 
+use crate::demand;
 use crate::error::{Error, file};
 use crate::experiment::Experiment;
 use crate::runner::Setup;
@@ -95,6 +96,7 @@ impl World {
         let region = Arc::new(Mutex::new(region));
         let link = Link::start(link_config, tun, recorder.clone())?;
         let mut host_config = host_config(experiment, setup, &root_pem, offload);
+        host_config.cpu_model = demand::cpu_model(experiment, setup.calibration.cpu_factor)?;
         host_config.tracing = experiment.xray_sampling.map(|sampling| tracing(sampling, &region, recorder));
         adjust(&mut host_config);
         if let Some(dir) = &host_config.profiles {

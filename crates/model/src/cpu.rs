@@ -6,9 +6,31 @@
 //! there. Such a combination is refused with words, never faked.
 
 use crate::{MemoryMb, PERIOD_US};
+use serde::{Deserialize, Serialize};
 
 /// Smallest CPU bandwidth quota that Linux takes, in µs (`min_cfs_quota_period`, kernel/sched/core.c).
 pub const MIN_QUOTA_US: u64 = 1_000;
+
+/// The user's word for a [`CpuModel`], before the host's speed is known.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CpuChoice {
+    /// Lambda's quota as it is.
+    #[default]
+    Host,
+    /// Lambda's quota, divided by the speed of the host's core.
+    Scaled,
+}
+
+impl CpuChoice {
+    /// With the speed of the host, if that was measured.
+    pub fn with(self, factor: Option<f64>) -> Result<CpuModel, ScaleError> {
+        match self {
+            CpuChoice::Host => Ok(CpuModel::Host),
+            CpuChoice::Scaled => Ok(CpuModel::Scaled { factor: factor.ok_or(ScaleError::Unknown)? }),
+        }
+    }
+}
 
 /// Whether quotas follow Lambda's numbers or the host's speed.
 #[derive(Clone, Copy, Debug, PartialEq, Default)]
@@ -26,6 +48,11 @@ pub enum CpuModel {
 /// A memory size whose CPU share cannot be scaled soundly on this host.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum ScaleError {
+    /// The host's speed was never measured.
+    #[error(
+        "--cpu-model scaled needs the speed of this machine's core\nhint: measure it with `danki calibrate`"
+    )]
+    Unknown,
     /// The factor is no positive number.
     #[error("cpu factor {0} is not a positive number\nhint: measure it with `danki calibrate`")]
     Factor(f64),
@@ -65,6 +92,14 @@ impl CpuModel {
             CpuModel::Scaled { factor } => scaled_quota_us(memory, factor),
         }
     }
+
+    /// What a Lambda vCPU would take for work that took so much of the host's CPU, as far as this model says.
+    pub fn lambda_ns(self, host_ns: u64) -> u64 {
+        match self {
+            CpuModel::Host => host_ns,
+            CpuModel::Scaled { factor } => (host_ns as f64 * factor).round() as u64,
+        }
+    }
 }
 
 /// Lambda's quota divided by the host's speed, or why that would not be sound.
@@ -99,5 +134,14 @@ mod tests {
         assert!(matches!(scaled(1_024, 0.5), Err(ScaleError::FullCpu { .. })));
         assert!(matches!(scaled(512, 0.0), Err(ScaleError::Factor(_))));
         assert!(scaled(512, f64::NAN).is_err());
+    }
+
+    #[test]
+    fn a_choice_needs_the_hosts_speed_if_it_scales() {
+        assert_eq!(CpuChoice::Host.with(None), Ok(CpuModel::Host));
+        assert_eq!(CpuChoice::Scaled.with(Some(0.8)), Ok(CpuModel::Scaled { factor: 0.8 }));
+        assert_eq!(CpuChoice::Scaled.with(None), Err(ScaleError::Unknown));
+        assert_eq!(CpuModel::Scaled { factor: 0.8 }.lambda_ns(5_000), 4_000);
+        assert_eq!(CpuModel::Host.lambda_ns(5_000), 5_000);
     }
 }

@@ -25,7 +25,7 @@ pub mod telemetry;
 pub mod time;
 mod validate;
 
-pub use cpu::{CpuModel, ScaleError};
+pub use cpu::{CpuChoice, CpuModel, ScaleError};
 pub use function::{FunctionSpec, ImageSpec, InitializationType, Runtime, UnknownRuntime};
 pub use ids::{ConnId, EnvId, RequestId};
 pub use logging::{AppLevel, LogFormat, Logging, SystemLevel};

@@ -2,7 +2,7 @@
 
 use crate::read::Run;
 use danki_explain::{Context, DatabaseSetting, Facts, Finding, Setting, by_variant, findings};
-use danki_model::MemoryMb;
+use danki_model::{CpuChoice, CpuModel, MemoryMb};
 use danki_record::Manifest;
 use serde_json::Value;
 use std::collections::BTreeMap;
@@ -13,9 +13,17 @@ pub fn context(manifest: &Manifest, caveats: &[String]) -> Context {
     Context {
         settings: variants.iter().filter_map(setting).collect(),
         databases: databases(&manifest.experiment, variants),
+        cpu_model: cpu_model(manifest),
         caveats: caveats.to_vec(),
         seed: manifest.seed,
     }
+}
+
+/// How the run's CPU quotas were set.
+fn cpu_model(manifest: &Manifest) -> CpuModel {
+    let word = &manifest.experiment["host"]["cpu_model"];
+    let choice: CpuChoice = serde_json::from_value(word.clone()).unwrap_or_default();
+    choice.with(manifest.calibration.cpu_factor).unwrap_or_default()
 }
 
 /// By variant.

@@ -14,6 +14,11 @@ pub fn epoch_ns() -> u64 {
     nanoseconds(clock_gettime(ClockId::Realtime))
 }
 
+/// Nanoseconds of CPU that this process has used, all threads together.
+pub fn process_cpu_ns() -> u64 {
+    nanoseconds(clock_gettime(ClockId::ProcessCPUTime))
+}
+
 /// What to add to [`monotonic_ns`] to get [`epoch_ns`]. Taken between two monotonic readings, as exact as those are close.
 pub fn epoch_offset_ns() -> u64 {
     let before = monotonic_ns();
@@ -46,5 +51,6 @@ mod tests {
         let difference = epoch_ns().abs_diff(monotonic_ns() + offset);
         assert!(difference < 1_000_000_000, "{difference} ns apart");
         assert!(epoch_ns() > 1_700_000_000_000_000_000);
+        assert!(process_cpu_ns() > 0);
     }
 }

@@ -3,7 +3,7 @@
 use super::choice;
 use crate::args::{Bench, RunOptions};
 use crate::exit::{Exit, Failure};
-use crate::session::{RunInto, Session};
+use crate::session::{RunInto, Session, Speed};
 use crate::{paths, progress, terminal};
 use danki_lab::{Experiment, Options, Results, Versions, nearest, new_run_dir, single};
 use std::path::{Path, PathBuf};
@@ -12,8 +12,8 @@ use std::path::{Path, PathBuf};
 pub fn bench(args: &Bench) -> Result<Exit, Failure> {
     // What is wrong with the input is said before anything is forked.
     let early = options(&args.run, Versions::default());
-    experiment(args, &early)?;
-    let session = Session::start(true)?;
+    let asked = experiment(args, &early)?;
+    let session = Session::start(Speed::for_run(&asked))?;
     let experiment = experiment(args, &options(&args.run, session.interpreters.versions))?;
     let results = run(&session, &experiment, &args.run)?;
     show(&results, args.run.json);
@@ -33,7 +33,8 @@ pub fn run(session: &Session, experiment: &Experiment, options: &RunOptions) -> 
 
 /// The command line's word on an experiment.
 pub fn options(run: &RunOptions, versions: Versions) -> Options {
-    Options { quick: run.quick, seed: run.seed, time_scale: run.time_scale, versions }
+    let cpu_model = run.cpu_model.map(Into::into);
+    Options { quick: run.quick, seed: run.seed, time_scale: run.time_scale, cpu_model, versions }
 }
 
 fn show(results: &Results, json: bool) {

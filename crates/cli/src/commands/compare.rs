@@ -4,7 +4,7 @@ use super::revision::Source;
 use super::{choice, runs};
 use crate::args::Compare;
 use crate::exit::{Exit, Failure};
-use crate::session::{RunInto, Session};
+use crate::session::{RunInto, Session, Speed};
 use crate::{progress, terminal};
 use danki_judge::{Measure, Row, compare_runs};
 use danki_lab::{Experiment, Options, new_run_dir, single};
@@ -54,7 +54,7 @@ fn run_both(args: &Compare, a: &Path, b: &Path) -> Result<Run, Failure> {
         Ok(both)
     };
     plan(&Options::default())?;
-    let session = Session::start(true)?;
+    let session = Session::start(Speed::Once)?;
     let experiment = plan(&Options { versions: session.interpreters.versions, ..Options::default() })?;
     let dir = new_run_dir(Path::new("runs"), &experiment.name);
     let into = RunInto { dir: dir.clone(), force: false, keep_raw: false };

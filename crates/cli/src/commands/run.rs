@@ -3,7 +3,7 @@
 use super::choice;
 use crate::args::Run;
 use crate::exit::{Exit, Failure};
-use crate::session::{RunInto, Session};
+use crate::session::{RunInto, Session, Speed};
 use crate::{progress, terminal};
 use danki_lab::{FunctionChoice, Options, single};
 use danki_record::Event;
@@ -16,7 +16,7 @@ pub fn run(args: &Run) -> Result<Exit, Failure> {
     let choice = choice(&args.dir, &args.function, &[args.memory], 1)?;
     let choice = FunctionChoice { forced: args.state.forced(), ..choice };
     single(&choice, &Options::default())?;
-    let session = Session::start(false)?;
+    let session = Session::start(Speed::AsKept)?;
     let experiment =
         single(&choice, &Options { versions: session.interpreters.versions, ..Options::default() })?;
     let dir = match &args.out {

@@ -4,7 +4,7 @@ use super::bench;
 use super::choice;
 use crate::args::Tune;
 use crate::exit::{Exit, Failure};
-use crate::session::Session;
+use crate::session::{Session, Speed};
 use crate::terminal;
 use danki_judge::{Optimum, Size, sizes, tuned};
 use danki_lab::{Experiment, Options, Versions, single};
@@ -15,8 +15,8 @@ use danki_runview::Run;
 
 /// Sweeps memory sizes and names the best.
 pub fn tune(args: &Tune) -> Result<Exit, Failure> {
-    experiment(args, &bench::options(&args.run, Versions::default()))?;
-    let session = Session::start(true)?;
+    let asked = experiment(args, &bench::options(&args.run, Versions::default()))?;
+    let session = Session::start(Speed::for_run(&asked))?;
     let experiment = experiment(args, &bench::options(&args.run, session.interpreters.versions))?;
     let results = bench::run(&session, &experiment, &args.run)?;
     danki_runview::write_html(&results.dir)?;

@@ -1,9 +1,9 @@
 //! `danki validate`: is this machine's CPU model Lambda's?
 
 use super::bench;
-use crate::args::{PublishedTable, RunOptions, Validate};
+use crate::args::{CpuModel, PublishedTable, RunOptions, Validate};
 use crate::exit::{Exit, Failure};
-use crate::session::Session;
+use crate::session::{Session, Speed};
 use crate::terminal;
 use danki_lab::{Experiment, Results, lattice_checks};
 use danki_record::Expectation;
@@ -20,13 +20,17 @@ pub fn validate(args: &Validate) -> Result<Exit, Failure> {
         terminal::print(&danki_lab::assumptions());
         return Ok(Exit::Fine);
     }
+    if args.run.cpu_model == Some(CpuModel::Scaled) {
+        let what = "validation holds Lambda's own quotas against AWS: --cpu-model scaled changes them";
+        return Err(Failure::usage(what).hint("leave --cpu-model out"));
+    }
     let chosen = || EXPERIMENTS.into_iter().filter(|(table, ..)| args.only.is_none_or(|only| only == *table));
     let mut experiments = Vec::new();
     let early = bench::options(&args.run, Default::default());
     for (.., name) in chosen() {
         Experiment::read(&bench::find(Path::new(name))?, &early)?;
     }
-    let session = Session::start(true)?;
+    let session = Session::start(Speed::Once)?;
     for (_, table, name) in chosen() {
         let options = bench::options(&args.run, session.interpreters.versions);
         let experiment = Experiment::read(&bench::find(Path::new(name))?, &options)?;

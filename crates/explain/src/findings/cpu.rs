@@ -3,8 +3,8 @@
 use super::{Cause, Finding, Look, count};
 use crate::variant::median;
 use crate::{Part, SIZES_MB, Waterfall, predict};
-use danki_model::MemoryMb;
 use danki_model::billing::{Architecture, cost_usd};
+use danki_model::{CpuModel, MemoryMb};
 use danki_record::{Change, Invocation, Remedy};
 use danki_stats::{LATTICE_MS, lattice_residual};
 
@@ -61,7 +61,9 @@ pub(super) fn find(look: &Look<'_>) -> Vec<Finding> {
         .with("throttled_invocations", held.len() as f64, "1")
         .with("lattice_residual_median", residual, "ms")
         .examples(held.iter().map(|(i, _)| &i.request_id));
-    if let Some(sizes) = look.setting().and_then(|s| sizes(&look.variant.invocations, s.memory)) {
+    if let Some(sizes) =
+        look.setting().and_then(|s| sizes(&look.variant.invocations, s.memory, look.context.cpu_model))
+    {
         for size in &sizes {
             finding = finding
                 .with(format!("throttled_share_at_{}", size.mb), size.throttled, "ratio")
@@ -74,12 +76,12 @@ pub(super) fn find(look: &Look<'_>) -> Vec<Finding> {
 }
 
 /// The present size first, then those above it.
-fn sizes(invocations: &[(Invocation, Waterfall)], now: MemoryMb) -> Option<Vec<Size>> {
+fn sizes(invocations: &[(Invocation, Waterfall)], now: MemoryMb, cpu: CpuModel) -> Option<Vec<Size>> {
     let step = invocations.len().div_ceil(PREDICTED).max(1);
     let sample: Vec<_> = invocations.iter().step_by(step).collect();
     let measured = median(sample.iter().map(|(i, _)| i.duration_ms))?;
     let at = |memory: MemoryMb| {
-        let all: Vec<_> = sample.iter().map(|(_, w)| predict(w, memory)).collect();
+        let all: Vec<_> = sample.iter().map(|(_, w)| predict(w, memory, cpu)).collect();
         let ms = median(all.iter().map(|p| p.ms))?;
         let (sum, throttled) = all.iter().fold((0.0, 0.0), |(s, t), p| (s + p.ms, t + p.throttled_ms));
         Some((ms, if sum > 0.0 { throttled / sum } else { 0.0 }))

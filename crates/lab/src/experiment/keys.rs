@@ -1,6 +1,7 @@
 //! The experiment file as it is written. Field names are its keys; what they mean is in `docs/experiment-file.md`.
 
 use danki_load::Load;
+use danki_model::CpuChoice;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -202,6 +203,8 @@ pub struct HostKeys {
     pub event_first: Option<f64>,
     /// On-demand init runs at one full vCPU.
     pub init_boost: Option<bool>,
+    /// Whether CPU quotas follow Lambda's numbers or the speed of this machine's core.
+    pub cpu_model: Option<CpuChoice>,
     /// When within a scheduler's tick CPU quotas are refilled.
     pub quota_phase: Option<danki_host::QuotaPhase>,
     /// An env idle for so long is ended, in seconds.

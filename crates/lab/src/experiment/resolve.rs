@@ -14,7 +14,7 @@ use crate::BadInput;
 use crate::error::{self, Error};
 use danki_link::Path as LinkPath;
 use danki_load::Load;
-use danki_model::{FunctionSpec, ImageSpec, LogFormat, Logging, MemoryMb, Runtime};
+use danki_model::{CpuChoice, FunctionSpec, ImageSpec, LogFormat, Logging, MemoryMb, Runtime};
 use serde::Deserialize;
 use serde_json::Value;
 use std::fs;
@@ -31,6 +31,8 @@ pub struct Options {
     pub seed: Option<u64>,
     /// Instead of the file's divisor.
     pub time_scale: Option<f64>,
+    /// Instead of the file's model of the CPU.
+    pub cpu_model: Option<CpuChoice>,
     /// Interpreters of this machine.
     pub versions: Versions,
 }
@@ -131,7 +133,8 @@ impl Resolver<'_> {
         in_range("sampling", xray_sampling.unwrap_or(1.0), &(0.0..=1.0))
             .map_err(|bad| bad.at(self.source.find(&[Step::Key("xray"), Step::Key("sampling")])))?;
         let expect = self.expect(file.expect, &variants)?;
-        let (name, description, host, quick) = (file.name, file.description, file.host, self.options.quick);
+        let (name, description, quick) = (file.name, file.description, self.options.quick);
+        let host = HostKeys { cpu_model: self.options.cpu_model.or(file.host.cpu_model), ..file.host };
         Ok(Experiment {
             name,
             description,

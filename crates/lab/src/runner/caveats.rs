@@ -4,6 +4,7 @@ use super::Setup;
 use crate::experiment::Experiment;
 use crate::rundir::Written;
 use danki_link::Stats;
+use danki_model::CpuChoice;
 
 /// A release later than this shows in a call of a few ms.
 const LATE_NS: u64 = 500_000;
@@ -26,7 +27,12 @@ pub fn of_set_up(experiment: &Experiment, setup: &Setup) -> Vec<String> {
     if experiment.quick {
         caveats.push("--quick: fewer invocations than the experiment asks for".to_owned());
     }
+    let scaled = experiment.host.cpu_model == Some(CpuChoice::Scaled);
     match setup.calibration.cpu_factor {
+        Some(factor) if scaled => caveats.push(format!(
+            "--cpu-model scaled: CPU quotas were divided by {factor:.2}, the Lambda vCPUs that one core here does the work of; a stretch \
+             of CPU within one period, and init at a whole vCPU, still take 1/{factor:.2} of what they take there"
+        )),
         None => caveats.push("this machine's CPU was never compared with Lambda's: run `danki calibrate`".to_owned()),
         Some(factor) if !(0.8..=1.25).contains(&factor) => caveats.push(format!(
             "one core here does the work of {factor:.2} Lambda vCPUs: CPU-bound parts took 1/{factor:.2} of what they take there"

@@ -138,6 +138,7 @@ fn every_number_comes_from_a_fact() {
         returned: &returned,
         capture: ByClient::from([("10.0.0.2".parse().expect("an address"), counts)]),
         calibration: Calibration::default(),
+        cpu_model: CpuModel::Host,
         link: Value::Null,
         caveats: Vec::new(),
         complete: true,
