@@ -108,7 +108,7 @@ const STAGES: &[Stage] = &[
     optional("validate-t1", 5, QUIET, &[DANKI, "validate", "--only", "t1", "--quick"]),
     // Last: it fails if anything above left a process, cgroup, mount or TUN behind.
     stage("doctor", 1, Count::One, &[DANKI, "doctor"]),
-    optional("fuzz", 15, FUZZ, &["fuzz/run", "10"]),
+    optional("fuzz", 15, FUZZ, &["fuzz/run", "5"]),
 ];
 
 /// Prints the stages' names and commands.
