@@ -4,7 +4,7 @@ import json
 import sys
 from pathlib import Path
 
-KEPT = {"env", "invocation", "refused", "segment", "cpu", "cpu_wait", "dns", "connection", "flight", "request"}
+KEPT = {"env", "invocation", "refused", "segment", "cpu", "cpu_wait", "dns", "connection", "flight", "request", "database"}
 
 
 def samples(series):
@@ -35,8 +35,11 @@ variants = [
     {
         "name": v["name"],
         "function": {k: v["function"][k] for k in ("memory", "runtime", "environment")},
+        **({"db_proxy": v["db_proxy"]} if v.get("db_proxy") else {}),
     }
     for v in manifest["experiment"]["variants"]
 ]
-manifest["experiment"] = {"description": manifest["experiment"]["description"], "variants": variants}
+database = manifest["experiment"]["region"].get("database")
+region = {"region": {"database": {k: database[k] for k in ("max_connections", "class") if k in database}}} if database else {}
+manifest["experiment"] = {"description": manifest["experiment"]["description"], "variants": variants, **region}
 json.dump(manifest, open(target / "manifest.json", "w"), indent=1)

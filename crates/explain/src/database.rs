@@ -11,15 +11,24 @@ const PORTS: [u16; 2] = [3306, 5432];
 /// Points of a curve over time.
 const POINTS: usize = 200;
 
-/// When a proxy kept an env waiting: for a connection, and for the answer to a statement.
-pub(crate) fn spans(events: &[DatabaseEvent]) -> impl Iterator<Item = Span> {
-    events.iter().filter_map(|event| {
-        let took_ns = match event.what {
-            DatabaseWhat::Answered { took_ns } => took_ns,
-            _ => waited_ns(event)?,
-        };
-        Some(Span { from_ns: event.at_ns.saturating_sub(took_ns), to_ns: event.at_ns })
-    })
+/// When, during `whole`, a proxy kept an env waiting: for a connection, and for the answer to a statement.
+pub(crate) fn spans(env: &EnvFacts, whole: Span) -> impl Iterator<Item = Span> {
+    let events = &env.at_proxies;
+    let first = events.partition_point(|event| event.at_ns <= whole.from_ns);
+    let began_before_end =
+        move |event: &&DatabaseEvent| event.at_ns.saturating_sub(env.slowest_at_proxies_ns) < whole.to_ns;
+    let spans = events[first..].iter().take_while(began_before_end).filter_map(|event| {
+        Some(Span { from_ns: event.at_ns.saturating_sub(took_ns(event)?), to_ns: event.at_ns })
+    });
+    spans.filter(move |span| span.from_ns < whole.to_ns)
+}
+
+/// What a client waited, for a connection or an answer, up to this event.
+pub(crate) fn took_ns(event: &DatabaseEvent) -> Option<u64> {
+    match event.what {
+        DatabaseWhat::Answered { took_ns } => Some(took_ns),
+        _ => waited_ns(event),
+    }
 }
 
 /// How long a client had waited for a connection, if that is what is told.
@@ -33,7 +42,8 @@ pub(crate) fn waited_ns(event: &DatabaseEvent) -> Option<u64> {
 /// What an invocation waited for connections in all, ns.
 pub(crate) fn waited_in(i: &Invocation, facts: &Facts) -> u64 {
     let events = facts.of_env(i.env).map_or(&[][..], |env| &env.at_proxies);
-    let inside = events.iter().filter(|e| (i.dispatched_ns..=i.finished_ns).contains(&e.at_ns));
+    let first = events.partition_point(|e| e.at_ns < i.dispatched_ns);
+    let inside = events[first..].iter().take_while(|e| e.at_ns <= i.finished_ns);
     inside.filter_map(waited_ns).sum()
 }
 

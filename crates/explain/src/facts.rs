@@ -1,6 +1,7 @@
 //! Events of a run, grouped by env and joined: a request belongs to the connection that had its client address at its
 //! time (ports are reused), a call to the invocation of its env that was open when the endpoint read it.
 
+use crate::database;
 use crate::spans::span;
 use danki_model::{ConnId, EnvId, InitializationType};
 use danki_record::{
@@ -40,6 +41,8 @@ pub struct EnvFacts {
     pub inits: Vec<Span>,
     /// What happened to its clients at proxies before a database, in order.
     pub at_proxies: Vec<DatabaseEvent>,
+    /// The longest of their waits.
+    pub slowest_at_proxies_ns: u64,
     /// The variant it belongs to, if that was recorded.
     pub variant: Option<String>,
     /// Why it was created, if that was recorded.
@@ -168,6 +171,8 @@ impl Facts {
         for event in events {
             let env = event.client.and_then(|client| of_address.get(&client.ip()).copied());
             if let Some(facts) = env.and_then(|env| self.envs.get_mut(&env)) {
+                let took_ns = database::took_ns(&event).unwrap_or(0);
+                facts.slowest_at_proxies_ns = facts.slowest_at_proxies_ns.max(took_ns);
                 facts.at_proxies.push(event);
             }
         }

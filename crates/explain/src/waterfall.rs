@@ -129,7 +129,7 @@ fn own_claims(i: &Invocation) -> Vec<Claim> {
 fn network_claims(whole: Span, env: &EnvFacts, calls: &[Call]) -> Vec<Claim> {
     let overlaps = |s: &Span| s.from_ns < whole.to_ns && s.to_ns > whole.from_ns;
     let connections: Vec<_> = env.connections_during(whole).collect();
-    let at_proxies = database::spans(&env.at_proxies).filter(overlaps);
+    let at_proxies = database::spans(env, whole);
     // An endpoint that does not tell about its requests and speaks no TLS, as a database: what passes until it answers, and goes on answering.
     let silent =
         connections.iter().filter(|c| c.requests.is_empty() && c.connection.client_hello_ns.is_none());
