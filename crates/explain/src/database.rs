@@ -192,12 +192,21 @@ mod tests {
 
     #[test]
     fn waits_and_answers_are_spans_before_their_events() {
-        let events = [
+        let at_proxies = vec![
             event(100, DatabaseWhat::Borrowed { conn: 1, waited_ns: 30 }),
             event(150, DatabaseWhat::Answered { took_ns: 40 }),
             event(160, DatabaseWhat::Opened { conn: 1 }),
+            event(190, DatabaseWhat::Answered { took_ns: 10 }),
         ];
-        let spans: Vec<_> = spans(&events).map(|s| (s.from_ns, s.to_ns)).collect();
-        assert_eq!(spans, [(70, 100), (110, 150)]);
+        let env = EnvFacts { at_proxies, slowest_at_proxies_ns: 40, ..EnvFacts::default() };
+        let check = |from_ns, to_ns, expect: &[(u64, u64)]| {
+            let found: Vec<_> = spans(&env, Span { from_ns, to_ns }).map(|s| (s.from_ns, s.to_ns)).collect();
+            assert_eq!(found, expect, "{from_ns} to {to_ns}");
+        };
+        check(0, 200, &[(70, 100), (110, 150), (180, 190)]);
+        // What ends when it begins is not in it; what began before its end is.
+        check(100, 111, &[(110, 150)]);
+        check(100, 110, &[]);
+        check(150, 170, &[]);
     }
 }
