@@ -21,6 +21,7 @@ use danki_db_pool::{Act, ClientId, ConnId, Key, Pool};
 use danki_sys::clock::monotonic_ns;
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::{AsFd, OwnedFd};
+use rustix::net::Shutdown;
 use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -249,7 +250,10 @@ impl<P: Protocol> Engine<P> {
                 Some(monotonic_ns() + self.parts.config.drain_timeout_s.saturating_mul(1_000_000_000));
             if self.listening {
                 let _already_gone = epoll::delete(&self.poll, &self.parts.listener);
+                self.listening = false;
             }
+            // Who comes now is refused by the kernel, and tries elsewhere; in the backlog he would wait for the end.
+            let _already_shut = rustix::net::shutdown(&self.parts.listener, Shutdown::Read);
             (self.parts.sink)(&Event::Draining { clients: self.clients.len() });
         }
         self.housekeeping_ns = 0;

@@ -1,12 +1,8 @@
 //! Many sessions on few connections, against real servers: what a session sees is what it would see alone.
 
-#![allow(clippy::print_stdout, reason = "a test that skips says so")]
-
-mod support;
-
+use crate::support::{Database, Kind};
 use danki_db_proxy::Running;
 use std::sync::atomic::Ordering::Relaxed;
-use support::{Database, Kind};
 
 /// Sessions at a time; they share two connections.
 const SESSIONS: usize = 6;

@@ -1,8 +1,8 @@
 //! Real servers in a temporary directory, which die with the test, and their own command-line clients.
 
-use danki_db_proxy::config::File;
+use danki_db_proxy::config::{Config, File};
 use danki_db_proxy::{Event, Running, start};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
@@ -24,7 +24,7 @@ pub struct Database {
     pub kind: Kind,
     pub port: u16,
     child: Child,
-    _dir: TempDir,
+    dir: TempDir,
 }
 
 impl Drop for Database {
@@ -65,16 +65,23 @@ impl Database {
         let port = TcpListener::bind("127.0.0.1:0").and_then(|l| l.local_addr()).expect("a free port").port();
         run(&["chmod", "755", &dir.path().display().to_string()]);
         run(&["install", "-d", "-m", "700", "-o", user, &data.display().to_string()]);
-        let mut command = match kind {
-            Kind::MySql => mysql(&data, port),
-            Kind::Postgres => postgres(&data, port),
-        };
-        let mut child =
-            command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the server starts");
-        wait_for(&mut child, kind);
-        let database = Self { kind, port, child, _dir: dir };
+        match kind {
+            Kind::MySql => install_mysql(&data),
+            Kind::Postgres => install_postgres(&data),
+        }
+        let database = Self { kind, port, child: serve(kind, &data, port), dir };
         database.prepare();
         Some(database)
+    }
+
+    /// Kills the server, and starts it again where it was.
+    pub fn restart(&mut self) {
+        self.child.kill().expect("it runs");
+        self.child.wait().expect("it is ours");
+        let data = self.dir.path().join("data");
+        // Left by the one that was killed; the number in it may be somebody else's by now.
+        let _absent = std::fs::remove_file(data.join("postmaster.pid"));
+        self.child = serve(self.kind, &data, self.port);
     }
 
     fn prepare(&self) {
@@ -102,6 +109,34 @@ impl Database {
     /// Runs a script as the account `app` in one session; what it prints, and whether the client failed.
     pub fn session(&self, port: u16, script: &str) -> (String, bool) {
         self.client(port, "app", "shop", script)
+    }
+
+    /// A session that is asked one statement after the other.
+    pub fn open(&self, port: u16) -> Session {
+        let port = port.to_string();
+        let mut command = match self.kind {
+            Kind::MySql => {
+                let mut command = Command::new("mariadb");
+                command.args(["--no-defaults", "-h127.0.0.1", "-P", &port, "-u", "app", "shop"]);
+                command.args(["--force", "--batch", "--unbuffered", "-N", "--skip-ssl", "--skip-reconnect"]);
+                command.env("MYSQL_PWD", "secret");
+                command
+            }
+            Kind::Postgres => {
+                let mut command = Command::new("psql");
+                command.args(["-X", "-h", "127.0.0.1", "-p", &port, "-U", "app", "-d", "shop", "-Atq"]);
+                command.env("PGPASSWORD", "secret");
+                command
+            }
+        };
+        let piped = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = piped.spawn().expect("the client runs");
+        let said = BufReader::new(child.stdout.take().expect("it is piped"));
+        let (sender, lines) = channel();
+        std::thread::spawn(move || {
+            said.lines().map_while(Result::ok).for_each(|line| drop(sender.send(line)))
+        });
+        Session { child, lines }
     }
 
     fn client(&self, port: u16, user: &str, database: &str, script: &str) -> (String, bool) {
@@ -144,6 +179,16 @@ impl Database {
 
     /// A proxy before this server: keys of `[[proxy]]`, `[proxy.target]` and `[proxy.pool]`.
     pub fn proxy(&self, keys: &str, target: &str, pool: &str) -> (Running, Receiver<String>) {
+        let (sender, events) = channel();
+        let sink = move |event: &Event<'_>| {
+            // The test may have ended.
+            let _unread = sender.send(event.to_string());
+        };
+        (start(self.config(keys, target, pool), Box::new(sink)).expect("the proxy starts"), events)
+    }
+
+    /// Its configuration.
+    pub fn config(&self, keys: &str, target: &str, pool: &str) -> Config {
         let engine = match self.kind {
             Kind::MySql => "mysql",
             Kind::Postgres => "postgresql",
@@ -153,13 +198,34 @@ impl Database {
              [proxy.pool]\n{pool}\n[[proxy.user]]\nname = \"app\"\npassword = \"secret\"\n",
             self.port
         );
-        let config = File::parse(&text).expect("a configuration").proxy.remove(0);
-        let (sender, events) = channel();
-        let sink = move |event: &Event<'_>| {
-            // The test may have ended.
-            let _unread = sender.send(event.to_string());
-        };
-        (start(config, Box::new(sink)).expect("the proxy starts"), events)
+        File::parse(&text).expect("a configuration").proxy.remove(0)
+    }
+}
+
+/// A client that stays. Dropping it ends it.
+pub struct Session {
+    child: Child,
+    lines: Receiver<String>,
+}
+
+impl Session {
+    /// Asks for one row of one column, and gives it; None: there was no answer for a while.
+    pub fn ask(&mut self, sql: &str) -> Option<String> {
+        self.tell(sql);
+        self.lines.recv_timeout(Duration::from_secs(10)).ok()
+    }
+
+    /// Says what has no answer.
+    pub fn tell(&mut self, sql: &str) {
+        let input = self.child.stdin.as_mut().expect("it is piped");
+        writeln!(input, "{sql};").expect("the client listens");
+    }
+}
+
+impl Drop for Session {
+    fn drop(&mut self) {
+        let _already_gone = self.child.kill();
+        let _reaped = self.child.wait();
     }
 }
 
@@ -175,7 +241,17 @@ fn as_user(user: &str, program: &str) -> Command {
     command
 }
 
-fn mysql(data: &Path, port: u16) -> Command {
+fn serve(kind: Kind, data: &Path, port: u16) -> Child {
+    let mut command = match kind {
+        Kind::MySql => mysql(data, port),
+        Kind::Postgres => postgres(data, port),
+    };
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the server starts");
+    wait_for(&mut child, kind);
+    child
+}
+
+fn install_mysql(data: &Path) {
     let dir = format!("--datadir={}", data.display());
     // Two that are installed at the same time would share names in /tmp.
     let scratch = format!("--tmpdir={}", data.display());
@@ -191,6 +267,10 @@ fn mysql(data: &Path, port: u16) -> Command {
         .output()
         .expect("mariadb-install-db runs");
     assert!(install.status.success(), "{}", String::from_utf8_lossy(&install.stderr));
+}
+
+fn mysql(data: &Path, port: u16) -> Command {
+    let (dir, scratch) = (format!("--datadir={}", data.display()), format!("--tmpdir={}", data.display()));
     let mut command = as_user("mysql", "mariadbd");
     command.args([
         "--no-defaults",
@@ -205,7 +285,7 @@ fn mysql(data: &Path, port: u16) -> Command {
     command
 }
 
-fn postgres(data: &Path, port: u16) -> Command {
+fn install_postgres(data: &Path) {
     let initdb = postgres_program("initdb").expect("beside postgres");
     let made = as_user("postgres", &initdb)
         .args(["-D", &data.display().to_string(), "-A", "trust", "-U", "postgres", "--no-sync"])
@@ -214,6 +294,9 @@ fn postgres(data: &Path, port: u16) -> Command {
     assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
     let scram = "local all all trust\nhost all postgres 127.0.0.1/32 trust\nhost all all 127.0.0.1/32 scram-sha-256\n";
     std::fs::write(data.join("pg_hba.conf"), scram).expect("the server's directory can be written");
+}
+
+fn postgres(data: &Path, port: u16) -> Command {
     let mut command = as_user("postgres", &postgres_program("postgres").expect("found before"));
     command.arg("-D").arg(data).args(["-c", "listen_addresses=127.0.0.1", "-c", "fsync=off"]);
     command.args(["-p", &port.to_string(), "-k", &data.display().to_string()]);
