@@ -104,6 +104,7 @@ fn cases<'a>(lines: &mut impl Iterator<Item = &'a str>, tag: Option<&str>) -> Re
                 all.push(format!("{{ {tag}: \"{}\"; {}}}", snake(name), inside.trim_start()));
             }
             (None, None) => all.push(format!("\"{}\"", snake(case.trim_end_matches(',')))),
+            (None, Some(tag)) => all.push(format!("{{ {tag}: \"{}\"; }}", snake(case.trim_end_matches(',')))),
             _ => return Err(format!("cannot read case {line:?}")),
         }
     }
@@ -156,12 +157,12 @@ mod tests {
                     #[serde(default)]\n    pub of: BTreeMap<String, Other>,\n    pub pair: Option<[f64; 2]>,\n}\n\n/// One \
                     of.\npub enum Kind {\n    /// A.\n    #[default]\n    FirstOne,\n    /// B.\n    Two,\n}\n\n/// \
                     Tagged.\n#[serde(tag = \"apply\", rename_all = \"snake_case\")]\npub enum Change {\n    /// M.\n    Memory \
-                    {\n        /// MB.\n        mb: u32,\n    },\n}\n\n/// Numbers.\npub type Columns = Vec<i64>;\n";
+                    {\n        /// MB.\n        mb: u32,\n    },\n    /// K.\n    KeepAlive,\n}\n\n/// Numbers.\npub type Columns = Vec<i64>;\n";
         let told = typescript(&[("x.rs", rust)]).expect("known types");
         for expect in [
             "export interface Thing {\n  some: number[] | null;\n  of: Record<string, Other>;\n  pair: [number, number] | null;\n}",
             "export type Kind = \"first_one\" | \"two\";",
-            "export type Change = { apply: \"memory\"; mb: number; };",
+            "export type Change = { apply: \"memory\"; mb: number; } | { apply: \"keep_alive\"; };",
             "export type Columns = number[];",
         ] {
             assert!(told.contains(expect), "{expect}\n{told}");

@@ -197,6 +197,7 @@ mod tests {
             request_id: RequestId::from_bits(n.into()),
             variant: "f".to_owned(),
             index: n,
+            ping: false,
             env: EnvId(1),
             initialization: Default::default(),
             start: Start::Warm,

@@ -93,6 +93,7 @@ impl Facts {
         let mut at_proxies = Vec::new();
         for event in events {
             match event {
+                Event::Invocation(invocation) if invocation.ping => {}
                 Event::Invocation(invocation) => facts.invocations.push(invocation.clone()),
                 Event::Cpu(series) => facts.add_cpu(series.clone()),
                 Event::CpuWait(series) => facts.add_cpu_wait(series.clone()),

@@ -25,6 +25,8 @@ pub struct Call {
     pub wants: Wants,
     /// In which state it shall find its env; as it comes if absent.
     pub forced: Option<Forced>,
+    /// It only keeps its env from idling.
+    pub ping: bool,
     /// Nobody waits for the answer: no limit of requests per second applies.
     pub asynchronous: bool,
 }

@@ -217,6 +217,7 @@ impl Facts {
             request_id: arrival.request_id.clone(),
             variant: env.function.variant.clone(),
             index: arrival.call.index,
+            ping: arrival.call.ping,
             env: env.id,
             initialization: env.initialization,
             start: self.start,

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 
 const NODE_BOOTSTRAP: &str = include_str!("../../../runtimes/node/bootstrap.mjs");
+const NODE_KEEP_ALIVE: &str = include_str!("../../../runtimes/node/keepalive.cjs");
 const NODE_PROFILE: &str = include_str!("../../../runtimes/node/profile.cjs");
 const PHP_BOOTSTRAP: &str = include_str!("../../../runtimes/php/bootstrap.php");
 const PHP_PROCESSES: &str = include_str!("../../../runtimes/php/bootstrap.sh");
@@ -45,6 +46,7 @@ impl SharedFiles {
         files.put(&files.resolv_conf(), &resolv_conf())?;
         files.put(&files.hosts(), HOSTS)?;
         files.put(&files.runtime_dir().join("bootstrap.mjs"), NODE_BOOTSTRAP)?;
+        files.put(&files.runtime_dir().join("keepalive.cjs"), NODE_KEEP_ALIVE)?;
         files.put(&files.runtime_dir().join("profile.cjs"), NODE_PROFILE)?;
         files.put(&files.runtime_dir().join("bootstrap.php"), PHP_BOOTSTRAP)?;
         files.put(&files.runtime_dir().join("bootstrap.sh"), PHP_PROCESSES)?;

@@ -108,6 +108,7 @@ pub(crate) fn by_env(run: &Run, variant: &str, measure: Measure) -> Vec<Vec<f64>
     for event in &run.events {
         if let Event::Invocation(i) = event
             && i.variant == variant
+            && !i.ping
         {
             envs.entry(i.env.0).or_default().push(i);
         }

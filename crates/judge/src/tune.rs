@@ -77,7 +77,7 @@ pub fn tuned(sizes: &[Size]) -> Option<Optimum> {
 pub(crate) fn usd_per_million(run: &Run, v: &VariantSummary) -> Option<f64> {
     let memory = MemoryMb::try_from(v.memory_mb).ok()?;
     let all = run.events.iter().filter_map(|event| match event {
-        Event::Invocation(i) if i.variant == v.name => Some(i),
+        Event::Invocation(i) if i.variant == v.name && !i.ping => Some(i),
         _ => None,
     });
     let all: Vec<&Invocation> = all.collect();

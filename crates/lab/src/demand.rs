@@ -2,6 +2,7 @@
 
 use crate::Error;
 use crate::experiment::{Experiment, Variant};
+use crate::machine;
 use danki_load::Load;
 use danki_model::CpuModel;
 
@@ -42,6 +43,12 @@ pub fn check(experiment: &Experiment, cpus: u32, force: bool) -> Result<Option<S
         return Ok(Some(format!("saturated: {what}; run by --force")));
     }
     Err(Error::Demand { what: format!("{what}: results would not be Lambda's") })
+}
+
+/// Whether this machine can run a variant of an experiment faithfully.
+pub fn fits(experiment: &Experiment, variant: &Variant) -> bool {
+    let alone = Experiment { variants: vec![variant.clone()], ..experiment.clone() };
+    cpus_needed(&alone) <= f64::from(machine::cpus())
 }
 
 /// How CPU quotas are set on a machine whose core does `factor` Lambda vCPUs. Refuses what cannot be scaled soundly.

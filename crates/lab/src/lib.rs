@@ -10,6 +10,7 @@ mod error;
 mod experiment;
 mod machine;
 mod profiles;
+mod remedy;
 mod results;
 mod rundir;
 mod runner;
@@ -18,6 +19,7 @@ mod validate;
 mod world;
 
 pub use calibrate::{Interpreters, calibrate, read_calibration, write_calibration};
+pub use demand::fits;
 pub use error::{BadInput, Error, Fault};
 pub use experiment::{
     Allowed, Expect, Experiment, FunctionChoice, Guess, HostKeys, Metric, Operand, Options, Payload, Region,
@@ -25,6 +27,7 @@ pub use experiment::{
 };
 pub use machine::{cpus, machine};
 pub use profiles::ProfileVerdict;
+pub use remedy::remedied;
 pub use results::{Opened, Predecessor, Results, Row, RowCall};
 pub use runner::{Progress, Setup, Watcher, new_run_dir, run};
 pub use summarise::{Digest, Ingredients, Returned, summarise};

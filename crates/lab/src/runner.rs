@@ -24,6 +24,7 @@ use tokio::sync::watch;
 
 mod caveats;
 mod drive;
+mod pings;
 mod tally;
 
 use drive::drive;

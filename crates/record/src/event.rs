@@ -156,6 +156,9 @@ pub struct Invocation {
     pub variant: String,
     /// Ordinal within the variant, from 0.
     pub index: u32,
+    /// It only kept its env from idling, and counts as none of the variant's.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub ping: bool,
     /// The env that served it.
     pub env: EnvId,
     /// Why that env exists.

@@ -8,6 +8,7 @@ pub fn invocation() -> Invocation {
         request_id: RequestId::from_bits(1),
         variant: "on".to_owned(),
         index: 0,
+        ping: false,
         env: EnvId(1),
         initialization: Default::default(),
         start: Start::Warm,

@@ -84,7 +84,7 @@ pub struct Remedy {
 }
 
 /// A change that danki can apply to a variant without touching the function's code.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "apply", rename_all = "snake_case")]
 pub enum Change {
     /// Another memory size.
@@ -98,5 +98,19 @@ pub enum Change {
         name: String,
         /// Its value.
         value: String,
+    },
+    /// Connections are kept: SDK v2's variable, and agents that are told so by a file preloaded into Node.
+    KeepAlive,
+    /// As many envs ready.
+    ProvisionedConcurrency {
+        /// How many.
+        envs: u32,
+    },
+    /// Straight to the database.
+    NoDbProxy,
+    /// An invocation whenever it has been idle for so long.
+    Ping {
+        /// Seconds, as the run's clocks went.
+        every_s: f64,
     },
 }

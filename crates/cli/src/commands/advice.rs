@@ -4,9 +4,8 @@ use crate::args::RunOptions;
 use crate::exit::Failure;
 use crate::session::{RunInto, Session};
 use crate::{progress, terminal};
-use danki_lab::{Experiment, Results, Variant};
-use danki_model::MemoryMb;
-use danki_record::{Change, Finding, Summary};
+use danki_lab::{Experiment, Results, Variant, fits, remedied};
+use danki_record::{Change, Finding, Summary, VariantSummary};
 use danki_report::{Align, Table, number_or_dash};
 use serde::Serialize;
 
@@ -16,22 +15,59 @@ struct Trial {
     base: String,
     /// The variant with the remedy.
     variant: Variant,
+    measure: Measure,
     cause: String,
     predicted_ms: f64,
+}
+
+/// What a saving is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+enum Measure {
+    /// Median of Duration.
+    P50,
+    /// Mean of what the caller waits: what a remedy takes from a few is not seen at the median.
+    ClientMean,
+}
+
+impl Measure {
+    fn of(change: &Change) -> Measure {
+        match change {
+            Change::Memory { .. } | Change::Environment { .. } | Change::KeepAlive => Measure::P50,
+            Change::ProvisionedConcurrency { .. } | Change::NoDbProxy | Change::Ping { .. } => {
+                Measure::ClientMean
+            }
+        }
+    }
+
+    fn take(self, variant: &VariantSummary) -> Option<f64> {
+        match self {
+            Measure::P50 => variant.duration_ms.p50,
+            Measure::ClientMean => variant.client_ms.mean,
+        }
+    }
 }
 
 /// Remedies tried at most.
 const TRIALS: usize = 8;
 
-/// Runs each remedy beside its variant, and prints predicted against measured savings at the median.
+/// Runs each remedy beside its variant, and prints predicted against measured savings.
 pub fn verify(
     session: &Session,
     experiment: &Experiment,
     results: &Results,
     options: &RunOptions,
 ) -> Result<(), Failure> {
-    let trials: Vec<Trial> =
-        results.summary.findings.iter().filter_map(|f| trial(experiment, f)).take(TRIALS).collect();
+    let all = results.summary.findings.iter().filter_map(|f| trial(experiment, f));
+    let (mut trials, too_large): (Vec<Trial>, Vec<Trial>) =
+        all.partition(|trial| options.force || fits(experiment, &trial.variant));
+    for trial in too_large {
+        terminal::note(&format!(
+            "{} is not tried: this machine has too few CPUs (--force)",
+            trial.variant.name
+        ));
+    }
+    trials.truncate(TRIALS);
     if trials.is_empty() {
         terminal::print("verify-advice: no finding has a remedy that danki can apply by itself\n");
         return Ok(());
@@ -54,12 +90,13 @@ pub fn verify(
     Ok(())
 }
 
-/// What a remedy was said to save, and what it saved: medians of Duration, ms. Absent: nothing ran.
+/// What a remedy was said to save, and what it saved, ms. Absent: nothing ran.
 #[derive(Debug, Serialize)]
 struct Tried {
     variant: String,
     cause: String,
     remedy: String,
+    measure: Measure,
     before_ms: Option<f64>,
     after_ms: Option<f64>,
     predicted_ms: f64,
@@ -68,12 +105,13 @@ struct Tried {
 
 impl Tried {
     fn of(trial: &Trial, summary: &Summary) -> Tried {
-        let p50 = |name: &str| summary.variants.iter().find(|v| v.name == name)?.duration_ms.p50;
-        let (before_ms, after_ms) = (p50(&trial.base), p50(&trial.variant.name));
+        let of = |name: &str| trial.measure.take(summary.variants.iter().find(|v| v.name == name)?);
+        let (before_ms, after_ms) = (of(&trial.base), of(&trial.variant.name));
         Tried {
             variant: trial.base.clone(),
             cause: trial.cause.clone(),
             remedy: trial.variant.name.clone(),
+            measure: trial.measure,
             before_ms,
             after_ms,
             predicted_ms: trial.predicted_ms,
@@ -84,20 +122,10 @@ impl Tried {
 
 fn trial(experiment: &Experiment, finding: &Finding) -> Option<Trial> {
     let remedy = finding.remedy.as_ref()?;
-    let base = finding.variant.clone()?;
-    let mut variant = experiment.variants.iter().find(|v| v.name == base)?.clone();
-    let what = match remedy.change.as_ref()? {
-        Change::Memory { mb } => {
-            variant.function.memory = MemoryMb::try_from(*mb).ok()?;
-            format!("{mb}mb")
-        }
-        Change::Environment { name, value } => {
-            variant.function.environment.insert(name.clone(), value.clone());
-            "env".to_owned()
-        }
-    };
-    variant.name = format!("{base}-{what}");
-    Some(Trial { base, variant, cause: finding.kind.clone(), predicted_ms: remedy.saves_ms? })
+    let (base, change) = (finding.variant.clone()?, remedy.change.as_ref()?);
+    let variant = remedied(experiment, &base, change)?;
+    let measure = Measure::of(change);
+    Some(Trial { base, variant, measure, cause: finding.kind.clone(), predicted_ms: remedy.saves_ms? })
 }
 
 fn table(tried: &[Tried]) -> String {
@@ -116,7 +144,7 @@ fn table(tried: &[Tried]) -> String {
     }
     format!(
         "\n{}\n{}",
-        style.bold("Advice, predicted and measured (medians of Duration, ms)"),
+        style.bold("Advice, predicted and measured (medians of Duration; of a few invocations' remedies, means of what callers waited; ms)"),
         table.render(&style)
     )
 }

@@ -3,7 +3,7 @@
 use super::{Cause, Finding, Look, count};
 use crate::DatabaseSetting;
 use crate::database::{connections, summarise, waited_in};
-use danki_record::DatabaseCounts;
+use danki_record::{Change, DatabaseCounts, Remedy};
 
 /// Waiting for connections must take this share of the variant's time or of p95, or end in vain.
 const WAIT_SHARE: f64 = 0.05;
@@ -74,7 +74,7 @@ fn pool_wait(look: &Look<'_>, counts: &DatabaseCounts, proxy: &str) -> Option<Fi
             .with("peak", counts.peak as f64, "1")
             .share(share)
             .examples(longest.into_iter().map(|(_, id)| id))
-            .remedy(look.saving(advice, Some(waited_ms / n))),
+            .remedy(Remedy { change: Some(Change::NoDbProxy), ..look.saving(advice, Some(waited_ms / n)) }),
     )
 }
 

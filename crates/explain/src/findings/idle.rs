@@ -5,12 +5,14 @@ use crate::ConnFacts;
 use crate::database::is_to_one;
 use crate::variant::median;
 use danki_model::{EnvId, RequestId};
-use danki_record::{ClosedBy, Invocation, Span};
+use danki_record::{Change, ClosedBy, Invocation, Remedy, Span};
 use std::collections::BTreeSet;
 
 /// A connection counts as closed while idle when it had been without a request for this long. Shorter ones are ends of
 /// exchanges ("Connection: close").
 const IDLE_NS: u64 = 1_000_000_000;
+/// A ping comes after this part of the endpoint's idle limit.
+const PING_AT: f64 = 0.8;
 
 struct Closed<'a> {
     env: EnvId,
@@ -74,10 +76,14 @@ fn closed_while_idle(look: &Look<'_>, closed: &[Closed<'_>], total: usize) -> Fi
         .with("idle_at_close_median", idle_s, "s")
         .connections(closed.iter().map(|c| c.conn.connection.conn))
         .examples(closed.iter().filter_map(|c| opener(look, c)))
-        .remedy(look.saving(
-            "Nothing to fix if such gaps are rare; else keep envs busier (fewer, or a ping below the limit), and expect a new connection.",
-            saves,
-        ))
+        .remedy(Remedy {
+            change: Some(Change::Ping { every_s: idle_s * PING_AT }),
+            ..look.saving(
+                "Nothing to fix if such gaps are rare; else keep envs busier (fewer, or a ping below the limit), and expect a new \
+                 connection.",
+                saves,
+            )
+        })
 }
 
 fn init_connection_dead(look: &Look<'_>, dead: &[Closed<'_>]) -> Finding {
@@ -112,9 +118,10 @@ fn init_connection_dead(look: &Look<'_>, dead: &[Closed<'_>]) -> Finding {
 fn saving(look: &Look<'_>, closures: usize) -> (Option<f64>, Option<f64>, Option<f64>) {
     let of = |new: bool| median(look.variant.calls().filter(|c| c.is_new() == new).map(|c| c.ms()));
     let (new, kept) = (of(true), of(false));
-    let saves =
-        new.zip(kept).map(|(new, kept)| (new - kept).max(0.0) * closures as f64 / look.n().max(1) as f64);
-    (saves, new, kept)
+    // Where nothing was kept, it is what came before the request.
+    let setup = median(look.variant.calls().filter(|c| c.is_new()).map(|c| c.setup_ms()));
+    let one = new.zip(kept).map(|(new, kept)| (new - kept).max(0.0)).or(setup);
+    (one.map(|ms| ms * closures as f64 / look.n().max(1) as f64), new, kept)
 }
 
 fn opener<'a>(look: &Look<'a>, c: &Closed<'_>) -> Option<&'a RequestId> {

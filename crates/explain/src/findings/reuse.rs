@@ -223,8 +223,7 @@ fn remedy(look: &Look<'_>, cause: Cause, saves: f64) -> Remedy {
                 "Switch keep-alive on (Node: an agent with keepAlive; AWS SDK v2: AWS_NODEJS_CONNECTION_REUSE_ENABLED=1).",
                 Some(saves),
             );
-            let name = "AWS_NODEJS_CONNECTION_REUSE_ENABLED".to_owned();
-            remedy.change = node.then(|| Change::Environment { name, value: "1".to_owned() });
+            remedy.change = node.then_some(Change::KeepAlive);
             remedy
         }
         Cause::DroppedByClient => {

@@ -2,7 +2,7 @@
 
 use crate::support::{client, closed, connection, invocation};
 use danki_explain::{Cause, Context, DatabaseSetting, Facts, Finding, Part, by_variant, findings};
-use danki_record::{ClosedBy, Connection, DatabaseEvent, DatabaseWhat, EnvEvent, EnvWhat, Event};
+use danki_record::{Change, ClosedBy, Connection, DatabaseEvent, DatabaseWhat, EnvEvent, EnvWhat, Event};
 use std::net::SocketAddr;
 
 const N: u32 = 20;
@@ -100,6 +100,8 @@ fn waiting_for_a_connection_is_told_by_its_share() {
     assert_eq!(found.iter().map(|f| f.cause.id()).collect::<Vec<_>>(), ["db_pool_wait"]);
     assert!((evidence(&found[0], "wait_share_of_p95") - 0.4).abs() < 0.01, "{:?}", found[0].evidence);
     assert!(found[0].text.contains("40 % of p95"), "{}", found[0].text);
+    let remedy = found[0].remedy.as_ref().expect("a remedy");
+    assert_eq!((remedy.saves_ms, &remedy.change), (Some(36.0), &Some(Change::NoDbProxy)));
     // It is the endpoint's time, not unexplained.
     let waterfall = &by_variant(&facts)[0].invocations[0].1;
     assert_eq!(waterfall.parts[Part::ServiceTime], 36_000_000);

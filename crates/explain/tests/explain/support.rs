@@ -24,6 +24,7 @@ pub fn invocation(variant: &str, index: u32, from: u64, to: u64) -> Invocation {
         request_id: RequestId(format!("{variant}-{index}")),
         variant: variant.to_owned(),
         index,
+        ping: false,
         env: ENV,
         initialization: Default::default(),
         start: Start::Warm,

@@ -96,6 +96,7 @@ pub struct VariantKeys {
     pub provisioned_concurrency: Option<u32>,
     pub event_first: Option<f64>,
     pub db_proxy: Option<String>,
+    pub ping_s: Option<f64>,
     pub dir: Option<PathBuf>,
     pub runtime: Option<String>,
     pub handler: Option<String>,

@@ -98,6 +98,9 @@ pub struct Variant {
     /// The proxy that its functions have in place of the database.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub db_proxy: Option<String>,
+    /// Beside the load it is invoked whenever it has been idle for so long, in seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ping_s: Option<f64>,
     /// In which state each invocation shall find its env.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub forced: Option<Forced>,
@@ -113,6 +116,7 @@ impl Variant {
             provisioned_concurrency: None,
             event_first: None,
             db_proxy: None,
+            ping_s: None,
             forced: None,
         }
     }

@@ -52,6 +52,8 @@ const REGION: &str = "us-east-1";
 /// DESIGN §8: beyond it, what does not scale (timers of clients, RTTs) drowns what does.
 const TIME_SCALE: RangeInclusive<f64> = 1.0..=10.0;
 const REPETITIONS: RangeInclusive<u32> = 1..=1_000;
+/// Longer than an env lives without work it keeps nothing.
+const PING_S: RangeInclusive<f64> = 1.0..=3_600.0;
 /// Envs that may be kept ready: what this machine may hold.
 const PROVISIONED: RangeInclusive<u32> = 1..=1_000;
 
@@ -240,15 +242,16 @@ impl Resolver<'_> {
             let event = own.map_err(|bad| self.placed(bad, &path))?.unwrap_or_else(|| event.clone());
             let name = variant.name.clone();
             let (provisioned, event_first) = (variant.provisioned_concurrency, variant.event_first);
-            let db_proxy = variant.db_proxy.take();
+            let (db_proxy, ping_s) = (variant.db_proxy.take(), variant.ping_s);
             in_range("provisioned_concurrency", provisioned.unwrap_or(1), &PROVISIONED)
                 .and_then(|()| in_range("event_first", event_first.unwrap_or(0.0), &(0.0..=1.0)))
+                .and_then(|()| in_range("ping_s", ping_s.unwrap_or(1.0), &PING_S))
                 .map_err(|bad| self.placed(bad, &path))?;
             let made = self.deployed(experiment, variant.over(function), region, templates);
             let (function, of_template) = made.map_err(|bad| self.placed(bad, &path))?;
             let provisioned_concurrency = provisioned.or(of_template);
             let variant = Variant::new(name, function, event);
-            variants.push(Variant { provisioned_concurrency, event_first, db_proxy, ..variant });
+            variants.push(Variant { provisioned_concurrency, event_first, db_proxy, ping_s, ..variant });
         }
         Ok(variants)
     }

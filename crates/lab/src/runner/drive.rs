@@ -1,5 +1,6 @@
 //! The load: every repetition of every variant, until it is done or something ends it.
 
+use super::pings::{Idle, Pings};
 use super::tally::Tally;
 use crate::error::Error;
 use crate::experiment::{Experiment, Variant};
@@ -9,6 +10,7 @@ use danki_host::{Call, Deployment, Function, ThawOrder};
 use danki_load::{Load, Schedule};
 use danki_sys::clock;
 use std::sync::Arc;
+use std::time::Duration;
 use tokio::sync::{mpsc, watch};
 
 /// All repetitions; each deploys anew, so that its envs are new. `false`: it was stopped.
@@ -32,6 +34,9 @@ pub async fn drive(
         let before = tally.sent(variants);
         let dropped_before = world.link_stats().dropped_bound;
         let ready = allocations(experiment, &functions, tally, &failing);
+        let idle: Vec<_> = functions.iter().map(|_| Idle::new()).collect();
+        let (still, stopping) = watch::channel(false);
+        let pings = ping(experiment, &functions, &idle, tally, &stopping);
         let done = danki_load::run(&mut schedule, clock::monotonic_ns, stop.clone(), ready, |fire| {
             let call = Call {
                 payload: Bytes::from(experiment.variants[fire.variant].event.as_str().to_owned()),
@@ -41,9 +46,12 @@ pub async fn drive(
                 ..Call::default()
             };
             tally.fired(fire);
-            invoke(functions[fire.variant].clone(), call, Arc::clone(tally), failing.clone())
+            let (function, idle) = (functions[fire.variant].clone(), Arc::clone(&idle[fire.variant]));
+            invoke(function, call, idle, Arc::clone(tally), failing.clone())
         })
         .await;
+        still.send_replace(true);
+        pings.ended().await;
         // Later drops are the goodbyes of endpoints to envs that are gone.
         tally.dropped(world.link_stats().dropped_bound - dropped_before);
         for function in &functions {
@@ -76,6 +84,24 @@ fn deploy_one(variant: &Variant, world: &World) -> Result<Function, Error> {
         function.provision(requested).map_err(refused)?;
     }
     Ok(function)
+}
+
+/// Begins to ping those that want it.
+fn ping(
+    experiment: &Experiment,
+    functions: &[Function],
+    idle: &[Arc<Idle>],
+    tally: &Arc<Tally>,
+    stop: &watch::Receiver<bool>,
+) -> Pings {
+    let pings = Pings::default();
+    for ((function, variant), idle) in functions.iter().zip(&experiment.variants).zip(idle) {
+        if let Some(ping_s) = variant.ping_s {
+            let every = Duration::from_secs_f64(ping_s / experiment.time_scale);
+            pings.add((function.clone(), variant), every, Arc::clone(idle), Arc::clone(tally), stop.clone());
+        }
+    }
+    pings
 }
 
 /// Names each variant once its provisioned concurrency is READY, at once where it has none; a failed allocation ends the load.
@@ -116,9 +142,18 @@ async fn settled(functions: &[Function], mut stop: watch::Receiver<bool>) {
 }
 
 /// One invocation; resolves to when its connections began to idle.
-async fn invoke(function: Function, call: Call, tally: Arc<Tally>, failing: watch::Sender<bool>) -> u64 {
+async fn invoke(
+    function: Function,
+    call: Call,
+    idle: Arc<Idle>,
+    tally: Arc<Tally>,
+    failing: watch::Sender<bool>,
+) -> u64 {
     let variant = function.deployed().variant.clone();
-    match function.invoke(call).await {
+    idle.begins();
+    let ended = function.invoke(call).await;
+    idle.ends();
+    match ended {
         Ok(outcome) => {
             let ended_ns = outcome.invocation.responded_ns;
             tally.ended(variant, outcome);

@@ -29,6 +29,7 @@ fn invocation(index: u32, at_ms: u64, status: Status) -> Event {
         request_id: RequestId::from_bits(index.into()),
         variant: "on".to_owned(),
         index,
+        ping: false,
         env: EnvId(1),
         initialization: Default::default(),
         start: if index == 0 { Start::Cold } else { Start::Warm },

@@ -69,6 +69,7 @@ fn row(variant: &str, index: u32, start: Start, port: u16, new_connection: bool)
             request_id: RequestId::from_bits(1),
             variant: variant.to_owned(),
             index,
+            ping: false,
             env: EnvId(1),
             initialization: Default::default(),
             start,

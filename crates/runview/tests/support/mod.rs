@@ -35,6 +35,7 @@ fn invocation(n: u64, from: u64, length: u64) -> Invocation {
         request_id: RequestId::from_bits(id),
         variant: if kept { "on" } else { "off" }.to_owned(),
         index: (n / 2) as u32,
+        ping: false,
         env: EnvId(1 + (n % 2) as u32),
         initialization: InitializationType::default(),
         start: if cold { Start::Cold } else { Start::Warm },
