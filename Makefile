@@ -66,11 +66,11 @@ bench: build functions secrets-layer
 	cargo bench --locked --workspace --bench '*'
 	conformance/db-proxy/race
 	$(DANKI) validate
-	$(DANKI) bench secrets-extension
+	xtask/verify-advice
 	$(DANKI) bench secrets-danki
 	$(DANKI) bench secrets-inprocess-python
 	$(DANKI) bench secrets-inprocess-node
-	xtask/verify-advice
+	$(DANKI) bench secrets-extension
 
 # The peers run inside the benchmarks, interleaved with danki, so that both see the same machine. AWS's Runtime Interface Emulator is built
 # by Go into target/race (crates/cli/benches/race); where that cannot be, the race says so and goes on.

@@ -143,6 +143,36 @@ fn a_bench_fills_its_run_directory() {
 }
 
 #[test]
+fn a_function_that_idles_is_pinged_and_pings_do_not_count() {
+    if !can_run("pings") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let (path, out) = (dir.path().join("pinged.toml"), dir.path().join("out"));
+    let text = format!(
+        "name = 'pinged'\n[function]\ndir = '{}'\nmemory_mb = 1024\n[[variant]]\nname = 'pinged'\nping_s = 1\n[[variant]]\n\
+         name = 'idle'\n[load]\nkind = 'sequence'\ncount = 2\ngap_ms = 3500\n",
+        functions().join("hello-node").display()
+    );
+    fs::write(&path, text).expect("written");
+    let output = danki().args(["bench", "--json"]).arg(&path).arg("--out").arg(&out).output();
+    let output = output.expect("danki starts");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("--json prints JSON");
+    for variant in 0..2 {
+        assert_eq!(summary["variants"][variant]["invocations"], 2, "{summary:#}");
+    }
+    let events = fs::read_to_string(out.join("events.jsonl")).expect("there");
+    let pings = |of: &str| {
+        let all = events.lines().filter(|line| line.contains("\"ping\":true"));
+        all.filter(|line| line.contains(&format!("\"variant\":\"{of}\""))).count()
+    };
+    // One a second in 3.5 s or more, on a machine that may be slow.
+    assert!((1..=6).contains(&pings("pinged")), "{}", pings("pinged"));
+    assert_eq!(pings("idle"), 0);
+}
+
+#[test]
 fn a_missed_figure_and_a_run_that_is_too_large_have_their_exit_codes() {
     if !can_run("exit codes") {
         return;

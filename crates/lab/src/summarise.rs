@@ -136,11 +136,12 @@ fn captured(envs: &[&EnvFacts], capture: &ByClient) -> CaptureCounts {
     })
 }
 
-/// Numbers at the top level of JSON objects; those of a list are pooled.
+/// Numbers at the top level of JSON objects; those of a list are pooled. A status code is one, and no measure.
 fn returned_numbers<'a>(returned: impl Iterator<Item = &'a Returned>) -> BTreeMap<String, Quantiles> {
     let mut fields: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let good = returned.filter(|r| r.function_error.is_none());
-    for (key, value) in good.filter_map(|r| r.payload.as_object()).flatten() {
+    let all = good.filter_map(|r| r.payload.as_object()).flatten();
+    for (key, value) in all.filter(|(key, _)| key.as_str() != "statusCode") {
         let numbers = value.as_array().map_or(std::slice::from_ref(value), Vec::as_slice);
         let numbers: Vec<f64> = numbers.iter().filter_map(Value::as_f64).collect();
         if !numbers.is_empty() {

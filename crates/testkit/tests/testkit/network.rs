@@ -325,3 +325,37 @@ fn programs_trust_the_region_unasked() {
     }
     stop(lab);
 }
+
+/// Agents that do not keep connections, made in the ways that clients make them.
+const UNKEPT: &str = "
+const https = require('node:https');
+class Own extends https.Agent {}
+const agents = [new https.Agent({ keepAlive: false }), https.Agent({ keepAlive: false }), new Own({ keepAlive: false })];
+const get = (agent) => new Promise((resolve, reject) => {
+  const host = `dynamodb.${process.env.AWS_REGION}.amazonaws.com`;
+  https.get({ host, path: '/', agent }, (response) => response.resume().on('end', () => resolve(response.statusCode))).on('error', reject);
+});
+exports.handler = async () => { for (const agent of agents) await get(agent); return agents.length; };
+";
+
+#[test]
+fn a_preloaded_file_keeps_what_agents_do_not() {
+    if skipped("keep-alive by preload") {
+        return;
+    }
+    let lab = Lab::start("preload", dynamodb(62_500)).unwrap();
+    let mut spec = lab.write("index.js", UNKEPT).unwrap();
+    spec.memory = 1_769.try_into().unwrap();
+    for (name, options) in [("unkept", None), ("kept", Some("--require /var/runtime/keepalive.cjs"))] {
+        spec.name = name.to_owned();
+        spec.environment.extend(options.map(|options| ("NODE_OPTIONS".to_owned(), options.to_owned())));
+        let client = lab.deploy(spec.clone()).unwrap();
+        for _ in 0..2 {
+            let reply = client.invoke(&json!({})).unwrap();
+            assert_eq!(reply.json(), json!(3), "{}", reply.text());
+        }
+    }
+    let all = connections(&stop(lab));
+    let of_first = all.iter().filter(|c| c.env.0 == 1).count();
+    assert_eq!((of_first, all.len() - of_first), (6, 3), "one per call, and one per agent");
+}
