@@ -95,7 +95,7 @@ const STAGES: &[Stage] = &[
     // After `test`, which leaves the reports that a browser opens.
     stage("web", 5, Count::Closing, &["web/check"]),
     stage("corpus", 5, Count::Closing, &["explain-corpus/live"]),
-    // An hour of it, with its power, in `make soak`.
+    // At length, and with its power, in `make soak`.
     stage("compare", 5, Count::Closing, &["xtask/compare-live", "--short"]),
     quick("keepalive-node", &["xtask/bench-scaled", "experiments/keepalive-node.toml", "--quick"]),
     quick("client-reuse-python", &[DANKI, "bench", "experiments/client-reuse-python.toml", "--quick"]),
