@@ -173,6 +173,33 @@ fn a_function_that_idles_is_pinged_and_pings_do_not_count() {
 }
 
 #[test]
+fn quotas_are_scaled_by_the_speed_of_the_core() {
+    if !can_run("--cpu-model scaled") {
+        return;
+    }
+    let dir = tempfile::tempdir().expect("a directory");
+    let bench = |memory: &str, out: &Path| {
+        let mut command = danki();
+        // A speed that is measured beside other tests is not to be kept.
+        command.env("XDG_CACHE_HOME", dir.path()).arg("bench").arg(functions().join("hello-node"));
+        command
+            .args(["--json", "--count", "1", "--cpu-model", "scaled", "--memory", memory, "--out"])
+            .arg(out);
+        command.output().expect("danki starts")
+    };
+    let out = dir.path().join("out");
+    let output = bench("256", &out);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    let summary: Value = serde_json::from_slice(&output.stdout).expect("--json prints JSON");
+    let caveats = summary["caveats"].to_string();
+    assert!(caveats.contains("--cpu-model scaled: CPU quotas were divided by"), "{caveats}");
+    assert_eq!(read_json(&out.join("manifest.json"))["experiment"]["host"]["cpu_model"], "scaled");
+    let refused = bench("1769", &dir.path().join("refused"));
+    assert_eq!(refused.status.code(), Some(2), "a whole vCPU cannot be scaled");
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("use --cpu-model host"));
+}
+
+#[test]
 fn a_missed_figure_and_a_run_that_is_too_large_have_their_exit_codes() {
     if !can_run("exit codes") {
         return;

@@ -180,13 +180,13 @@ impl Shared {
                 watched.sample_wait();
             }
             if let Some(stolen) = stolen.as_mut().filter(|_| clock::monotonic_ns() >= stolen_due_ns) {
-                let now = (stolen.total_ns(), clock::process_cpu_ns(), clock::monotonic_ns());
+                let at_ns = clock::monotonic_ns();
                 let State { thefts, watched, .. } = &mut *state;
                 let latest =
                     |env| watched.iter().find(|w| w.env == env).and_then(|w| w.samples.last().copied());
-                let lost = thefts.told(now, latest);
+                let lost = thefts.told((stolen.total_ns(), clock::process_cpu_ns(), at_ns), latest);
                 lost.into_iter().for_each(|series| self.recorder.record(Event::CpuWait(series)));
-                stolen_due_ns = now.2 + nanos(STOLEN_EVERY);
+                stolen_due_ns = at_ns + nanos(STOLEN_EVERY);
             }
             let busy = u32::try_from(state.watched.len()).unwrap_or(u32::MAX);
             idle = if busy == 0 { idle + interval } else { Duration::ZERO };

@@ -144,7 +144,7 @@ fn table(tried: &[Tried]) -> String {
     }
     format!(
         "\n{}\n{}",
-        style.bold("Advice, predicted and measured (medians of Duration; of a few invocations' remedies, means of what callers waited; ms)"),
+        style.bold("Advice, predicted and measured (ms: medians of Duration; where only some invocations gain, means of what callers waited)"),
         table.render(&style)
     )
 }

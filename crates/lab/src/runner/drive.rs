@@ -94,7 +94,7 @@ fn ping(
     tally: &Arc<Tally>,
     stop: &watch::Receiver<bool>,
 ) -> Pings {
-    let pings = Pings::default();
+    let mut pings = Pings::default();
     for ((function, variant), idle) in functions.iter().zip(&experiment.variants).zip(idle) {
         if let Some(ping_s) = variant.ping_s {
             let every = Duration::from_secs_f64(ping_s / experiment.time_scale);

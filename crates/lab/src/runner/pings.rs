@@ -7,8 +7,8 @@ use crate::experiment::Variant;
 use bytes::Bytes;
 use danki_host::{Call, Function};
 use danki_sys::clock;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
@@ -47,13 +47,13 @@ impl Idle {
 /// The pings of all variants that want some.
 #[derive(Default)]
 pub struct Pings {
-    tasks: Mutex<Vec<JoinHandle<()>>>,
+    tasks: Vec<JoinHandle<()>>,
 }
 
 impl Pings {
     /// Pings a function whenever it has been idle for `every`, until `stop`.
     pub fn add(
-        &self,
+        &mut self,
         (function, variant): (Function, &Variant),
         every: Duration,
         idle: Arc<Idle>,
@@ -80,12 +80,12 @@ impl Pings {
                 }
             }
         });
-        self.tasks.lock().unwrap_or_else(PoisonError::into_inner).push(task);
+        self.tasks.push(task);
     }
 
     /// Waits until the last ping has ended. They were told to stop.
     pub async fn ended(self) {
-        for task in self.tasks.into_inner().unwrap_or_else(PoisonError::into_inner) {
+        for task in self.tasks {
             // One that panicked has said so.
             task.await.ok();
         }
