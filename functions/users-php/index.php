@@ -5,14 +5,21 @@
  * read through methods), and is named so. Laravel's names for the variables.
  *
  *   DB_HOST DB_PORT DB_DATABASE DB_USERNAME DB_PASSWORD   where the database is
+ *   DB_CONNECTION      mysql (default) or pgsql
  *   DB_PERSISTENT=1    a connection serves all invocations of its PHP process; else each opens its own
  *   DB_PREPARES        emulated (PDO's default) or native: prepared by the server, for as long as the connection lasts
  *   DB_SETS=1          after connecting, the SETs that Laravel sends
- *   MYSQL_ATTR_SSL_CA  a CA bundle: the connection is encrypted
+ *   MYSQL_ATTR_SSL_CA  a CA bundle: the connection is encrypted; PostgreSQL's library reads PGSSLMODE and PGSSLROOTCERT itself
  *   DB_LIMIT           so many users instead of all
  */
 
 declare(strict_types=1);
+
+const SETS_MYSQL = [
+    "set names 'utf8mb4' collate 'utf8mb4_unicode_ci'",
+    "set session sql_mode='STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'",
+];
+const SETS_POSTGRES = ["set names 'utf8'", 'set search_path to "public"'];
 
 function connect(): PDO
 {
@@ -21,19 +28,21 @@ function connect(): PDO
         PDO::ATTR_PERSISTENT => getenv('DB_PERSISTENT') === '1',
         PDO::ATTR_EMULATE_PREPARES => getenv('DB_PREPARES') !== 'native',
     ];
-    if (getenv('MYSQL_ATTR_SSL_CA')) {
+    $postgres = getenv('DB_CONNECTION') === 'pgsql';
+    if (!$postgres && getenv('MYSQL_ATTR_SSL_CA')) {
         $options[PDO::MYSQL_ATTR_SSL_CA] = getenv('MYSQL_ATTR_SSL_CA');
     }
     $dsn = sprintf(
-        'mysql:host=%s;port=%s;dbname=%s;charset=utf8mb4',
+        $postgres ? 'pgsql:host=%s;port=%s;dbname=%s' : 'mysql:host=%s;port=%s;dbname=%s;charset=utf8mb4',
         getenv('DB_HOST'),
-        getenv('DB_PORT') ?: 3306,
+        getenv('DB_PORT') ?: ($postgres ? 5432 : 3306),
         getenv('DB_DATABASE'),
     );
     $pdo = new PDO($dsn, getenv('DB_USERNAME'), getenv('DB_PASSWORD'), $options);
     if (getenv('DB_SETS') === '1') {
-        $pdo->exec("set names 'utf8mb4' collate 'utf8mb4_unicode_ci'");
-        $pdo->exec("set session sql_mode='STRICT_TRANS_TABLES,NO_ENGINE_SUBSTITUTION'");
+        foreach ($postgres ? SETS_POSTGRES : SETS_MYSQL as $set) {
+            $pdo->exec($set);
+        }
     }
     return $pdo;
 }
@@ -88,7 +97,9 @@ return function (mixed $event): array {
         $pdo = connect();
         $connected = hrtime(true);
         $limit = (int) (getenv('DB_LIMIT') ?: 0);
-        $statement = $pdo->prepare('select * from `users`' . ($limit > 0 ? ' limit ' . $limit : ''));
+        // Quoted as Eloquent does.
+        $table = getenv('DB_CONNECTION') === 'pgsql' ? '"users"' : '`users`';
+        $statement = $pdo->prepare('select * from ' . $table . ($limit > 0 ? ' limit ' . $limit : ''));
         $statement->execute();
         $users = hydrate($statement);
         $read = hrtime(true);

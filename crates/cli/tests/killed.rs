@@ -234,11 +234,11 @@ fn is_region(process: &Process) -> bool {
 }
 
 /// A run with a database, once it has invoked.
-fn with_database(dir: &Path) -> Running {
+fn with_database(dir: &Path, engine: &str) -> Running {
     let functions = repository().join("functions").canonicalize().unwrap();
     let text = format!(
         "name = 'database'\n[function]\ndir = '{}/hello-python'\n[region.database]\nusers = 10\n\
-         [[region.database.proxy]]\nname = 'pool'\n[load]\nkind = 'sequence'\ncount = 100\ngap_ms = 1000\n",
+         engine = '{engine}'\n[[region.database.proxy]]\nname = 'pool'\n[load]\nkind = 'sequence'\ncount = 100\ngap_ms = 1000\n",
         functions.display()
     );
     fs::write(dir.join("database.toml"), text).unwrap();
@@ -259,7 +259,10 @@ fn with_database(dir: &Path) -> Running {
 
 impl Running {
     fn server(&self) -> Pid {
-        let server = self.processes.iter().find(|p| p.command().contains("/mariadbd")).expect("a server");
+        // PostgreSQL's other processes have titles instead of commands.
+        let is_server =
+            |p: &&Process| ["/mariadbd", "/postgres"].iter().any(|name| p.command().contains(name));
+        let server = self.processes.iter().find(is_server).expect("a server");
         Pid::from_raw(server.pid).unwrap()
     }
 }
@@ -269,11 +272,13 @@ fn a_database_goes_with_danki() {
     if skipped("danki killed with a database") || no_database() {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    let mut running = with_database(dir.path());
-    running.server();
-    running.kill();
-    running.assert_gone(SOON);
+    for engine in ENGINES {
+        let dir = tempfile::tempdir().unwrap();
+        let mut running = with_database(dir.path(), engine);
+        running.server();
+        running.kill();
+        running.assert_gone(SOON);
+    }
 }
 
 #[test]
@@ -281,21 +286,26 @@ fn a_database_that_dies_ends_the_run_and_is_named() {
     if skipped("database killed") || no_database() {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    let mut running = with_database(dir.path());
-    kill_process(running.server(), Signal::KILL).unwrap();
-    let ended = eventually(Duration::from_secs(20), || running.danki.try_wait().unwrap().is_some());
-    assert!(ended, "it does not hang");
-    assert_eq!(running.danki.wait().unwrap().code(), Some(3));
-    let told = fs::read_to_string(dir.path().join("stderr")).unwrap();
-    assert!(told.contains("region.database: the server has ended"), "{told}");
-    running.assert_gone(SOON);
+    for engine in ENGINES {
+        let dir = tempfile::tempdir().unwrap();
+        let mut running = with_database(dir.path(), engine);
+        kill_process(running.server(), Signal::KILL).unwrap();
+        let ended = eventually(Duration::from_secs(20), || running.danki.try_wait().unwrap().is_some());
+        assert!(ended, "it does not hang");
+        assert_eq!(running.danki.wait().unwrap().code(), Some(3));
+        let told = fs::read_to_string(dir.path().join("stderr")).unwrap();
+        assert!(told.contains("region.database: the server has ended"), "{told}");
+        running.assert_gone(SOON);
+    }
 }
 
+const ENGINES: [&str; 2] = ["mysql", "postgresql"];
+
 fn no_database() -> bool {
-    let missing = !Path::new("/usr/sbin/mariadbd").exists();
-    if missing {
-        println!("skipped: a database: there is no mariadbd");
+    let missing =
+        ["/usr/sbin/mariadbd", "/usr/lib/postgresql"].into_iter().find(|path| !Path::new(path).exists());
+    if let Some(path) = missing {
+        println!("skipped: a database: there is no {path}");
     }
-    missing
+    missing.is_some()
 }

@@ -1,18 +1,18 @@
 //! `[region.database]`: what a user may say, and the names and addresses that follow from it.
 
 use crate::Error;
-use danki_db_proxy::config::{Mode, PoolConfig, Rules};
+use danki_db_proxy::config::{EngineFamily, Mode, PoolConfig, Rules};
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
-/// The port of MySQL, which RDS Proxy does not let anybody change.
-pub(crate) const PORT: u16 = 3306;
 /// Most proxies: each has an address of 198.18.5.0/24.
 const PROXIES_MAX: usize = 20;
 /// Rows that a generator makes at most: some 200 bytes each.
 const USERS_MAX: u32 = 10_000_000;
+/// Databases and accounts that the servers have themselves.
+const RESERVED: [&str; 6] = ["root", "mysql", "sys", "postgres", "template0", "template1"];
 
 /// A database of the region.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -20,6 +20,8 @@ const USERS_MAX: u32 = 10_000_000;
 pub struct Config {
     /// Its identifier, the first label of its host name.
     pub name: String,
+    /// Whose protocol it speaks.
+    pub engine: EngineFamily,
     /// The RDS instance class that it stands for: decides how many connections there may be.
     pub class: Class,
     /// Connections that there may be, if not the class's number.
@@ -65,6 +67,7 @@ impl Default for Config {
     fn default() -> Self {
         Config {
             name: "mydb".to_owned(),
+            engine: EngineFamily::default(),
             class: Class::default(),
             max_connections: None,
             database: "app".to_owned(),
@@ -87,12 +90,19 @@ pub struct Class {
 
 /// RDS for MySQL allows memory / 12,582,880 B connections, after what it keeps of the memory for itself: 624 on the 8 GiB of
 /// db.m5.large, says field report S2, where 682 would be all of it. Taken as 78 per GiB for all classes.
-const CONNECTIONS_PER_GIB: u32 = 78;
+const MYSQL_PER_GIB: u32 = 78;
+/// RDS for PostgreSQL allows memory / 9,531,392 B, of the same memory: 78 x 12,582,880 / 9,531,392.
+const POSTGRESQL_PER_GIB: u32 = 102;
+/// And never more than this.
+const POSTGRESQL_MAX: u32 = 5_000;
 
 impl Class {
     /// Connections that such a server allows.
-    pub fn max_connections(&self) -> u32 {
-        self.memory_gib * CONNECTIONS_PER_GIB
+    pub fn max_connections(&self, engine: EngineFamily) -> u32 {
+        match engine {
+            EngineFamily::Mysql => self.memory_gib * MYSQL_PER_GIB,
+            EngineFamily::Postgresql => (self.memory_gib * POSTGRESQL_PER_GIB).min(POSTGRESQL_MAX),
+        }
     }
 }
 
@@ -151,7 +161,7 @@ impl From<Class> for String {
 impl Config {
     /// Connections that the server allows.
     pub fn max_connections(&self) -> u32 {
-        self.max_connections.unwrap_or_else(|| self.class.max_connections())
+        self.max_connections.unwrap_or_else(|| self.class.max_connections(self.engine))
     }
 
     /// Its host name. The middle is an account's own in AWS.
@@ -163,6 +173,14 @@ impl Config {
     pub fn proxy_host(&self, name: &str, region: &str) -> Option<String> {
         let proxy = self.proxy.iter().find(|proxy| proxy.name == name)?;
         Some(format!("{}.proxy-c9akciq32rwa.{region}.rds.amazonaws.com", proxy.name))
+    }
+
+    /// The engine's own port, which RDS Proxy does not let anybody change.
+    pub const fn port(&self) -> u16 {
+        match self.engine {
+            EngineFamily::Mysql => 3306,
+            EngineFamily::Postgresql => 5432,
+        }
     }
 
     /// Where the server listens.
@@ -184,11 +202,16 @@ impl Config {
     }
 
     /// What a function's environment says of the database, under Laravel's names; `proxy` stands in its place.
-    pub fn variables(&self, proxy: Option<&str>, region: &str) -> [(&'static str, String); 5] {
+    pub fn variables(&self, proxy: Option<&str>, region: &str) -> [(&'static str, String); 6] {
         let host = proxy.and_then(|name| self.proxy_host(name, region)).unwrap_or_else(|| self.host(region));
+        let connection = match self.engine {
+            EngineFamily::Mysql => "mysql",
+            EngineFamily::Postgresql => "pgsql",
+        };
         [
             ("DB_HOST", host),
-            ("DB_PORT", PORT.to_string()),
+            ("DB_CONNECTION", connection.to_owned()),
+            ("DB_PORT", self.port().to_string()),
             ("DB_DATABASE", self.database.clone()),
             ("DB_USERNAME", self.user.clone()),
             ("DB_PASSWORD", self.password.clone()),
@@ -211,7 +234,7 @@ impl Config {
             return wrong("name", &self.name, "1 to 60 of a-z 0-9 -");
         }
         for (key, text) in [("database", &self.database), ("user", &self.user)] {
-            if !word(text) || matches!(text.as_str(), "root" | "mysql" | "sys") {
+            if !word(text) || RESERVED.contains(&text.as_str()) {
                 return wrong(key, text, "1 to 32 of A-Z a-z 0-9 _, and not the server's own");
             }
         }
@@ -246,13 +269,15 @@ mod tests {
 
     #[test]
     fn classes_allow_connections_by_their_memory() {
-        let check = |class: &str, expect: Option<u32>| {
-            assert_eq!(class.parse::<Class>().ok().map(|c| c.max_connections()), expect, "{class}");
+        let check = |class: &str, expect: Option<(u32, u32)>| {
+            let both =
+                |c: Class| [EngineFamily::Mysql, EngineFamily::Postgresql].map(|e| c.max_connections(e));
+            assert_eq!(class.parse().ok().map(both), expect.map(|(my, pg)| [my, pg]), "{class}");
         };
-        check("db.m5.large", Some(624));
-        check("db.t3.micro", Some(78));
-        check("db.r6g.large", Some(1_248));
-        check("db.m5.4xlarge", Some(4_992));
+        check("db.m5.large", Some((624, 816)));
+        check("db.t3.micro", Some((78, 102)));
+        check("db.r6g.large", Some((1_248, 1_632)));
+        check("db.m5.4xlarge", Some((4_992, 5_000)));
         for wrong in ["m5.large", "db.m5", "db.x5.large", "db.m5.huge", "db.m5.99xlarge", "db.m.large", ""] {
             check(wrong, None);
         }
@@ -270,6 +295,7 @@ mod tests {
         assert_eq!(hosts[1], (small.clone(), Ipv4Addr::new(198, 18, 5, 1)));
         assert_eq!(config.variables(Some("small"), "us-east-1")[0], ("DB_HOST", small));
         assert_eq!(config.variables(None, "us-east-1")[0].1, hosts[0].0);
+        assert_eq!(config.variables(None, "us-east-1")[2], ("DB_PORT", "3306".to_owned()));
         let written = toml::to_string(&config).expect("written");
         assert_eq!(toml::from_str::<Config>(&written).expect("read again"), config);
     }
@@ -283,6 +309,7 @@ mod tests {
         };
         check("name = \"My DB\"", "name");
         check("user = \"root\"", "user");
+        check("engine = \"postgresql\"\nuser = \"postgres\"", "user");
         check("database = \"a;b\"", "database");
         check("password = \"it's\"", "password");
         check("max_connections = 5", "max_connections");

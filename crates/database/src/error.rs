@@ -19,8 +19,10 @@ pub enum Error {
     /// This machine has no server.
     #[error("region.database: {program} is not on this machine")]
     Missing {
-        /// Its path.
+        /// Its name.
         program: &'static str,
+        /// Where Debian has it.
+        package: &'static str,
     },
     /// A program of the server failed; its last words.
     #[error("region.database: {what}: {said}")]
@@ -56,12 +58,12 @@ impl Error {
     }
 
     /// The next step, if one is known.
-    pub fn hint(&self) -> Option<&'static str> {
+    pub fn hint(&self) -> Option<String> {
         match self {
-            Error::Missing { .. } => {
-                Some("install it: apt-get install mariadb-server (no service has to run)")
+            Error::Missing { package, .. } => {
+                Some(format!("install it: apt-get install {package} (no service has to run)"))
             }
-            Error::Network(_) => Some("proxies in the region need root"),
+            Error::Network(_) => Some("proxies in the region need root".to_owned()),
             _ => None,
         }
     }

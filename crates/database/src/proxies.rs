@@ -1,15 +1,14 @@
 //! Proxies in the region's network, whose events become facts of the run.
 
-use crate::config::PORT;
 use crate::{Certificate, Config, Error, Files};
-use danki_db_proxy::config::{Config as ProxyConfig, EngineFamily, Target, TargetTls, User};
+use danki_db_proxy::config::{Config as ProxyConfig, Target, TargetTls, User};
 use danki_db_proxy::{Event as Seen, Running, Sink, start};
 use danki_record::{DatabaseEvent, DatabaseWhat, Event, Recorder};
 use danki_sys::clock::monotonic_ns;
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use std::collections::HashMap;
 use std::io;
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Mutex, PoisonError};
 
@@ -30,8 +29,8 @@ pub(crate) fn start_all(
         let key = files.put(&format!("{}.key", proxy.name), &certificate.key)?;
         let settings = ProxyConfig {
             name: proxy.name.clone(),
-            engine: EngineFamily::Mysql,
-            listen: format!("{address}:{PORT}"),
+            engine: config.engine,
+            listen: format!("{address}:{}", config.port()),
             metrics: None,
             mode: proxy.mode,
             rules: proxy.rules,
@@ -46,7 +45,7 @@ pub(crate) fn start_all(
             pool: proxy.pool.clone(),
             user: vec![User { name: config.user.clone(), password: config.password.clone(), iam: None }],
         };
-        all.push((settings, sink(&proxy.name, address, recorder.clone())));
+        all.push((settings, sink(&proxy.name, (address, config.port()).into(), recorder.clone())));
     }
     let inside = || -> Result<Vec<Running>, Error> {
         move_into_link_name_space(network.as_fd(), Some(LinkNameSpaceType::Network))
@@ -60,7 +59,7 @@ pub(crate) fn start_all(
 /// Its certificate names a host, and the proxy connects to an address: it is not checked.
 fn target(config: &Config) -> Target {
     Target {
-        address: format!("{}:{PORT}", Config::address()),
+        address: format!("{}:{}", Config::address(), config.port()),
         tls: TargetTls::LikeClient,
         tls_ca: None,
         max_connections: Some(config.max_connections()),
@@ -68,8 +67,8 @@ fn target(config: &Config) -> Target {
 }
 
 /// Writes down what happens, with the addresses that the link knows clients by.
-fn sink(proxy: &str, address: Ipv4Addr, recorder: Recorder) -> Sink {
-    let (proxy, server) = (proxy.to_owned(), SocketAddr::from((address, PORT)));
+fn sink(proxy: &str, server: SocketAddr, recorder: Recorder) -> Sink {
+    let proxy = proxy.to_owned();
     let clients: Mutex<HashMap<u64, SocketAddr>> = Mutex::default();
     Box::new(move |seen: &Seen<'_>| {
         let mut clients = clients.lock().unwrap_or_else(PoisonError::into_inner);
@@ -117,7 +116,7 @@ mod tests {
     #[test]
     fn what_happens_is_told_of_the_client_that_the_link_knows() {
         let (recorder, recording) = Recorder::bounded(10);
-        let sink = sink("small", Ipv4Addr::new(198, 18, 5, 1), recorder);
+        let sink = sink("small", ([198, 18, 5, 1], 3306).into(), recorder);
         let from: SocketAddr = "10.0.0.2:40000".parse().expect("an address");
         sink(&Seen::ClientConnected { client: 7, from: Some(from) });
         sink(&Seen::Borrowed { client: 7, server: 3, waited_ns: 5 });

@@ -1,6 +1,7 @@
 //! The server: its files, its processes, and its end.
 
-use crate::{Config, Error, proxies, seed};
+use crate::engine::{DATA, Engine, GIVEN};
+use crate::{Config, Error, proxies};
 use danki_db_proxy::Running;
 use danki_record::Recorder;
 use danki_sys::plan::{MountPlan, ProcessPlan, RootPlan};
@@ -17,15 +18,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// Where Debian has the server; the other programs lie beside it or in `/usr/bin`.
-const SERVER: &str = "/usr/sbin/mariadbd";
-const INSTALL: &str = "/usr/bin/mariadb-install-db";
-const CLIENT: &str = "/usr/bin/mariadb";
-/// Data and socket, inside.
-const DATA: &str = "/var/db";
-const SOCKET: &str = "--socket=/var/db/sock";
-/// What danki gives the server to read, inside.
-const GIVEN: &str = "/etc/danki";
 /// The system tables take 110 MB; the file behind the disk is sparse.
 const DISK_MB: u32 = 8_192;
 const TMP_MB: u32 = 1_024;
@@ -83,12 +75,13 @@ impl Drop for Files {
 ///
 /// # Errors
 /// This machine has no server.
-pub fn root(files: &Files) -> Result<RootPlan, Error> {
-    for program in [SERVER, INSTALL, CLIENT] {
-        if !Path::new(program).exists() {
-            return Err(Error::Missing { program });
-        }
+pub fn root(config: &Config, files: &Files, uid: u32) -> Result<RootPlan, Error> {
+    let engine = Engine::of(config);
+    if let Some((program, _)) = engine.programs.iter().find(|(_, path)| !path.exists()) {
+        return Err(Error::Missing { program, package: engine.package });
     }
+    // PostgreSQL's programs ask what the name of their user is.
+    let passwd = files.put("passwd", &format!("database:x:{uid}:{uid}::{DATA}:/bin/sh\n"))?;
     let bind = |source: &Path, target: &str| MountPlan::Bind {
         source: source.to_path_buf(),
         target: target.into(),
@@ -98,6 +91,7 @@ pub fn root(files: &Files) -> Result<RootPlan, Error> {
     mounts.extend(system_dirs());
     let etc = ["/etc/ld.so.cache", "/etc/alternatives", "/etc/localtime"];
     mounts.extend(etc.iter().filter(|path| Path::new(path).exists()).map(|path| bind(Path::new(path), path)));
+    mounts.push(bind(&passwd, "/etc/passwd"));
     mounts.push(bind(&files.dir, GIVEN));
     mounts.push(MountPlan::Proc { target: "/proc".into() });
     mounts.push(MountPlan::Dev { target: "/dev".into() });
@@ -127,19 +121,15 @@ impl Database {
             certificates.split_first().expect("the caller makes one for the database and each proxy");
         files.put("server.crt", &own.chain)?;
         files.put("server.key", &own.key)?;
-        run(sandbox, "mariadb-install-db", &install(), START)?;
-        let words = serve(sandbox, config)?;
-        files.put("seed.sql", &seed::sql(config))?;
-        run(sandbox, "the account and the generated rows", &client(None, "seed.sql"), SEED)?;
+        let engine = Engine::of(config);
+        run(sandbox, "the server cannot be installed", engine.install, START)?;
+        let words = serve(sandbox, engine.server, engine.ready)?;
+        files.put("seed.sql", &engine.seed)?;
+        run(sandbox, "the account and the generated rows", engine.as_admin, SEED)?;
         if let Some(sql) = &config.sql {
             let text = fs::read_to_string(sql).map_err(|source| Error::File { path: sql.clone(), source })?;
             files.put("user.sql", &text)?;
-            run(
-                sandbox,
-                "the SQL of region.database.sql",
-                &client(Some(&config.database), "user.sql"),
-                SEED,
-            )?;
+            run(sandbox, "the SQL of region.database.sql", engine.as_user, SEED)?;
         }
         let network = sandbox.netns()?;
         let proxies = match config.proxy.is_empty() {
@@ -164,66 +154,16 @@ impl Database {
 
 fn process(argv: Vec<String>) -> ProcessPlan {
     let env =
-        [("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), ("HOME", DATA), ("TZ", ":UTC"), ("LC_ALL", "C.UTF-8")];
+        [("PATH", "/usr/sbin:/usr/bin:/sbin:/bin"), ("HOME", DATA), ("TZ", "UTC"), ("LC_ALL", "C.UTF-8")];
     let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
     ProcessPlan { argv, env, cwd: DATA.into() }
 }
 
-fn words_of<const N: usize>(argv: [&str; N]) -> Vec<String> {
-    argv.map(str::to_owned).to_vec()
-}
-
-/// Root has no password, and can log in through the socket only.
-fn install() -> ProcessPlan {
-    process(words_of([
-        INSTALL,
-        "--no-defaults",
-        "--datadir=/var/db/data",
-        "--tmpdir=/tmp",
-        "--auth-root-authentication-method=normal",
-        "--skip-test-db",
-        // Without names to resolve, which there are none of.
-        "--force",
-        "--skip-name-resolve",
-        "--innodb-log-file-size=32M",
-    ]))
-}
-
-/// It keeps its promises to clients, not to disks: a run's database is thrown away.
-fn server(config: &Config) -> ProcessPlan {
-    let mut argv = words_of([
-        SERVER,
-        "--no-defaults",
-        "--datadir=/var/db/data",
-        "--tmpdir=/tmp",
-        SOCKET,
-        "--skip-name-resolve",
-        "--ssl-cert=/etc/danki/server.crt",
-        "--ssl-key=/etc/danki/server.key",
-        "--innodb-log-file-size=32M",
-        "--innodb-flush-log-at-trx-commit=0",
-        "--innodb-use-native-aio=OFF",
-        "--performance-schema=OFF",
-    ]);
-    argv.push(format!("--bind-address={}", Config::address()));
-    argv.push(format!("--port={}", crate::config::PORT));
-    argv.push(format!("--max-connections={}", config.max_connections()));
-    process(argv)
-}
-
-/// From its standard input, where the first mistake ends it: `source` goes on and says that all is well.
-fn client(database: Option<&str>, file: &str) -> ProcessPlan {
-    let database = database.unwrap_or_default();
-    let command =
-        format!("exec {CLIENT} --no-defaults {SOCKET} --user=root --batch {database} < {GIVEN}/{file}");
-    process(vec!["/bin/sh".to_owned(), "-c".to_owned(), command])
-}
-
 /// Starts the server and waits until it says that it is ready.
-fn serve(sandbox: &Sandbox, config: &Config) -> Result<Words, Error> {
-    let Spawned { stdout, stderr, .. } = sandbox.spawn(&server(config))?;
+fn serve(sandbox: &Sandbox, server: Vec<String>, says: &'static str) -> Result<Words, Error> {
+    let Spawned { stdout, stderr, .. } = sandbox.spawn(&process(server))?;
     drop(stdout);
-    let (words, ready) = Words::of(stderr);
+    let (words, ready) = Words::of(stderr, Some(says));
     match ready.recv_timeout(START) {
         Ok(()) => Ok(words),
         Err(_) => Err(Error::Failed { what: "the server does not start", said: words.last() }),
@@ -231,9 +171,9 @@ fn serve(sandbox: &Sandbox, config: &Config) -> Result<Words, Error> {
 }
 
 /// Runs a program to its end.
-fn run(sandbox: &Sandbox, what: &'static str, plan: &ProcessPlan, patience: Duration) -> Result<(), Error> {
-    let Spawned { inner_pid, stdout, stderr, .. } = sandbox.spawn(plan)?;
-    let ((errors, _), (output, _)) = (Words::of(stderr), Words::of(stdout));
+fn run(sandbox: &Sandbox, what: &'static str, argv: Vec<String>, patience: Duration) -> Result<(), Error> {
+    let Spawned { inner_pid, stdout, stderr, .. } = sandbox.spawn(&process(argv))?;
+    let ((errors, _), (output, _)) = (Words::of(stderr, None), Words::of(stdout, None));
     match end_of(sandbox, inner_pid, patience)? {
         Some(ExitStatus::Code(0)) => Ok(()),
         Some(_) => {
@@ -277,14 +217,14 @@ struct Words {
 }
 
 impl Words {
-    /// The channel tells when the server is ready, and closes when the process has ended.
-    fn of(output: OwnedFd) -> (Words, Receiver<()>) {
-        let (tell, ready) = channel();
+    /// The channel tells when it has said that it is `ready`, and closes when the process has ended.
+    fn of(output: OwnedFd, ready: Option<&'static str>) -> (Words, Receiver<()>) {
+        let (tell, told) = channel();
         let last: Arc<Mutex<VecDeque<String>>> = Arc::default();
         let kept = Arc::clone(&last);
         let reader = thread::spawn(move || {
             for line in BufReader::new(File::from(output)).lines().map_while(Result::ok) {
-                if line.contains("ready for connections") {
+                if ready.is_some_and(|ready| line.contains(ready)) {
                     // Nobody may listen any more.
                     tell.send(()).ok();
                 }
@@ -295,7 +235,7 @@ impl Words {
                 }
             }
         });
-        (Words { last, reader: Some(reader) }, ready)
+        (Words { last, reader: Some(reader) }, told)
     }
 
     fn last(&self) -> String {

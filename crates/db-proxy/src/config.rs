@@ -13,10 +13,11 @@ pub struct File {
 }
 
 /// Whose protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EngineFamily {
     /// MySQL and MariaDB.
+    #[default]
     Mysql,
     /// PostgreSQL.
     Postgresql,

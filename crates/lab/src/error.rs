@@ -155,7 +155,7 @@ impl Error {
             Error::Host(danki_host::Error::InterpreterMissing { what, .. }) => {
                 Some(format!("install {what} where it can be found, or use a function of another runtime"))
             }
-            Error::Database(error) => error.hint().map(str::to_owned),
+            Error::Database(error) => error.hint(),
             Error::Unprovisioned { .. } => Some(
                 "`danki run` shows what the function's init prints; its log is in events.jsonl".to_owned(),
             ),

@@ -74,9 +74,12 @@ impl World {
     ) -> Result<World, Error> {
         let link_config = link_config(experiment, pcap)?;
         let offload = link_config.offload;
-        let files =
-            experiment.region.database.as_ref().map(|_| Files::create(setup.keeper.dir())).transpose()?;
-        let root = files.as_ref().map(danki_database::root).transpose()?;
+        let database = experiment.region.database.as_ref();
+        let files = database.map(|_| Files::create(setup.keeper.dir())).transpose()?;
+        let root = database
+            .zip(files.as_ref())
+            .map(|(config, files)| danki_database::root(config, files, DATABASE_USER.uid));
+        let root = root.transpose()?;
         let mut sandbox = create(Arc::clone(&setup.keeper), region_plan(offload, root)).await?;
         let tun = sandbox.take_tun().ok_or(Error::Broken("the region's sandbox has no TUN"))?;
         let socket =

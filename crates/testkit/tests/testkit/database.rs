@@ -3,7 +3,8 @@
 #![allow(clippy::unwrap_used, reason = "test code, but clippy knows only test functions")]
 #![allow(clippy::print_stdout, reason = "a test that skips says so")]
 
-use danki_database::Config;
+use danki_database::{Config, EngineFamily};
+
 use danki_model::FunctionSpec;
 use danki_record::{DatabaseWhat, Event};
 use danki_testkit::{Lab, Recorded, Reply, Settings, eventually, function, skipped};
@@ -19,22 +20,37 @@ fn config() -> Config {
     serde_json::from_value(config).unwrap()
 }
 
+fn postgresql() -> Config {
+    Config { engine: EngineFamily::Postgresql, ..config() }
+}
+
 fn skips(what: &str) -> bool {
-    let missing =
-        ["/usr/sbin/mariadbd", "/usr/bin/php"].into_iter().find(|program| !Path::new(program).exists());
+    let missing = ["/usr/sbin/mariadbd", "/usr/lib/postgresql", "/usr/bin/php"]
+        .into_iter()
+        .find(|program| !Path::new(program).exists());
     if let Some(program) = missing {
         println!("skipped: {what}: there is no {program}");
     }
     missing.is_some() || skipped(what)
 }
 
-fn start(name: &str) -> Lab {
-    Lab::start(name, Settings { database: Some(config()), ..Settings::default() }).unwrap()
+fn start(name: &str, config: Config) -> Lab {
+    Lab::start(name, Settings { database: Some(config), ..Settings::default() }).unwrap()
 }
 
-/// A function at the database or a proxy, with variables of its own.
-fn at(mut spec: FunctionSpec, name: &str, proxy: Option<&str>, more: &[(&str, &str)]) -> FunctionSpec {
-    let of_database = config().variables(proxy, &spec.region);
+/// A function at MariaDB or a proxy of it, with variables of its own.
+fn at(spec: FunctionSpec, name: &str, proxy: Option<&str>, more: &[(&str, &str)]) -> FunctionSpec {
+    at_that(&config(), spec, name, proxy, more)
+}
+
+fn at_that(
+    config: &Config,
+    mut spec: FunctionSpec,
+    name: &str,
+    proxy: Option<&str>,
+    more: &[(&str, &str)],
+) -> FunctionSpec {
+    let of_database = config.variables(proxy, &spec.region);
     spec.environment.extend(of_database.map(|(name, value)| (name.to_owned(), value)));
     let more = more.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     spec.environment.extend(more);
@@ -63,7 +79,7 @@ fn php_reads_a_database_straight_and_through_proxies() {
     if skips("database") {
         return;
     }
-    let lab = start("database");
+    let lab = start("database", config());
     let check = |name: &str, proxy: Option<&str>, more: &[(&str, &str)]| {
         let function = lab.deploy(at(function("users-php").unwrap(), name, proxy, more)).unwrap();
         check_page(&function.invoke(&json!({})).unwrap());
@@ -89,11 +105,38 @@ fn php_reads_a_database_straight_and_through_proxies() {
 }
 
 #[test]
+fn php_reads_postgresql_straight_and_through_proxies() {
+    if skips("postgresql") {
+        return;
+    }
+    let lab = start("postgresql", postgresql());
+    let check = |name: &str, proxy: Option<&str>, more: &[(&str, &str)]| {
+        let spec = at_that(&postgresql(), function("users-php").unwrap(), name, proxy, more);
+        let function = lab.deploy(spec).unwrap();
+        check_page(&function.invoke(&json!({})).unwrap());
+        check_page(&function.invoke(&json!({})).unwrap());
+    };
+    let tls = [("PGSSLMODE", "verify-full"), ("PGSSLROOTCERT", BUNDLE.1)];
+    check("straight", None, &[("PGSSLMODE", "disable"), ("DB_SETS", "1")]);
+    check("straight-tls", None, &tls);
+    check("rds-tls", Some("rds"), &tls);
+    check("smart-native", Some("smart"), &[NATIVE, ("PGSSLMODE", "disable")]);
+    let recorded = lab.stop().unwrap();
+    assert_eq!(recorded.left, Vec::<String>::new());
+    assert_eq!(told(&recorded, |what| matches!(what, DatabaseWhat::Opened { .. })), 2, "one for each proxy");
+    let facts = recorded.facts();
+    let answered = |e: &danki_record::DatabaseEvent| matches!(e.what, DatabaseWhat::Answered { .. });
+    let of_proxy = |env: &&danki_explain::EnvFacts| env.variant.as_deref() == Some("smart-native");
+    let smart = facts.envs.values().find(of_proxy).unwrap();
+    assert!(smart.at_proxies.iter().any(answered), "joined by the client's address");
+}
+
+#[test]
 fn a_pinned_session_keeps_others_waiting_in_vain() {
     if skips("database pinned") {
         return;
     }
-    let lab = start("pinned");
+    let lab = start("pinned", config());
     // A persistent connection that has prepared a statement: its env holds the pool's only one.
     let keeps = [NATIVE, ("DB_PERSISTENT", "1"), ("BREF_LOOP_MAX", "10")];
     let holder = lab.deploy(at(function("users-php").unwrap(), "holder", Some("rds"), &keeps)).unwrap();
@@ -118,23 +161,24 @@ fn a_user_s_sql_is_run_once_and_its_mistakes_are_told() {
     if skips("database seed") {
         return;
     }
-    let dir = tempfile::tempdir().unwrap();
-    let sql = dir.path().join("seed.sql");
-    let with = |text: &str| {
-        std::fs::write(&sql, text).unwrap();
-        let database = Config { sql: Some(sql.clone()), users: 0, proxy: Vec::new(), ..config() };
-        Lab::start("seed", Settings { database: Some(database), ..Settings::default() })
-    };
-    let lab = with(
-        "CREATE TABLE users (id INT, name TEXT, email TEXT, created_at TIMESTAMP);\n\
-                    INSERT INTO users VALUES (1, 'one', 'user100@example.com', '2020-01-01');",
-    )
-    .unwrap();
-    let function = lab.deploy(at(function("users-php").unwrap(), "seeded", None, &[])).unwrap();
-    assert_eq!(function.invoke(&json!({})).unwrap().json()["users"], 1);
-    assert_eq!(lab.stop().unwrap().left, Vec::<String>::new());
-    let error = with("CREATE TABEL users (id INT);").err().unwrap().to_string();
-    assert!(error.contains("region.database.sql") && error.contains("TABEL"), "{error}");
+    let insert = "INSERT INTO users VALUES (1, 'one', 'user100@example.com', '2020-01-01');";
+    for config in [config(), postgresql()] {
+        let dir = tempfile::tempdir().unwrap();
+        let sql = dir.path().join("seed.sql");
+        let with = |text: &str| {
+            std::fs::write(&sql, text).unwrap();
+            let database = Config { sql: Some(sql.clone()), users: 0, proxy: Vec::new(), ..config.clone() };
+            Lab::start("seed", Settings { database: Some(database), ..Settings::default() })
+        };
+        let table = "CREATE TABLE users (id INT, name TEXT, email TEXT, created_at TIMESTAMP);";
+        let lab = with(&format!("{table}\n{insert}")).unwrap();
+        let spec = at_that(&config, function("users-php").unwrap(), "seeded", None, &[]);
+        let function = lab.deploy(spec).unwrap();
+        assert_eq!(function.invoke(&json!({})).unwrap().json()["users"], 1);
+        assert_eq!(lab.stop().unwrap().left, Vec::<String>::new());
+        let error = with("CREATE TABEL users (id INT);").err().unwrap().to_string();
+        assert!(error.contains("region.database.sql") && error.contains("TABEL"), "{error}");
+    }
 }
 
 #[test]
