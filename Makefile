@@ -81,6 +81,7 @@ soak: build functions deny
 	$(DANKI) bench experiments/idle-cutoff-real.toml
 	cargo bench --locked --package danki-secrets --bench soak -- 3600
 	xtask/compare-live
+	conformance/db-proxy/suites
 	xtask/install-fuzz
 	fuzz/run 600 all
 

@@ -11,6 +11,9 @@ import threading
 import time
 
 
+COM_STMT_PREPARE = 0x16
+
+
 def mysql(port, account):
     import pymysql
     done = []
@@ -35,6 +38,13 @@ def mysql(port, account):
     except pymysql.MySQLError as error:
         done.append(f"a statement above 16 MiB: {error.args[0]}")
         connection = connect(local_infile=True)
+    # PyMySQL itself never prepares.
+    connection._execute_command(COM_STMT_PREPARE, ("SELECT '" + "x" * 1_000_000 + "' AS a").encode())
+    columns = int.from_bytes(connection._read_packet().get_all_data()[5:7], "little")
+    for _ in range(columns + 1):
+        connection._read_packet()
+    assert columns == 1 and one(connection, "SELECT 6") == ((6,),)
+    done.append("a prepared statement of 1 MB")
     assert len(one(connection, "SELECT REPEAT('y', 15000000)")[0][0]) == 15000000
     done.append("a row of 15 MB")
     with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:

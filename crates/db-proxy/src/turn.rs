@@ -53,6 +53,8 @@ pub(crate) struct Turn {
     pub probed: Option<u32>,
     /// Input that the client has sent already can be looked at again.
     pub resume: bool,
+    /// The next message is understood as a whole only, and takes so many bytes.
+    pub needs: usize,
     /// A statement has begun, or its reply has ended.
     pub began: u32,
     pub ended: u32,

@@ -32,6 +32,7 @@ impl<P: Protocol> Engine<P> {
                 conduit,
                 session,
                 input: Vec::new(),
+                ahead: AHEAD,
                 server: None,
                 last: None,
                 waiting: false,
@@ -73,7 +74,7 @@ impl<P: Protocol> Engine<P> {
     fn read_client(&mut self, id: ClientId) {
         let mut scratch = std::mem::take(&mut self.scratch);
         while let Some(client) = self.clients.get_mut(id) {
-            if client.input.len() >= AHEAD {
+            if client.input.len() >= client.ahead {
                 break;
             }
             match client.conduit.read(&mut scratch) {
@@ -138,6 +139,7 @@ impl<P: Protocol> Engine<P> {
                 }
             };
             at += used;
+            client.ahead = AHEAD.max(self.turn.needs);
             let tls = self.turn.client_tls;
             let again = used > 0 || self.turn.borrow || self.turn.resume;
             self.turn.resume = false;
@@ -175,7 +177,7 @@ impl<P: Protocol> Engine<P> {
         let Some(client) = self.clients.get_mut(id) else { return };
         let server = client.server.and_then(|conn| self.servers.get(&conn));
         let room = server.is_none_or(|server| server.conduit.backlog() < FULL);
-        let read = client.input.len() < AHEAD && room;
+        let read = client.input.len() < client.ahead && room;
         Self::watch(&self.poll, id.0, &mut client.conduit, read);
     }
 

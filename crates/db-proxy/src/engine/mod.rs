@@ -53,6 +53,8 @@ pub(crate) struct Client<P: Protocol> {
     session: P::Client,
     /// Received and not used yet.
     input: Vec<u8>,
+    /// So much may wait there: more than usual while a message is awaited that is understood as a whole.
+    ahead: usize,
     server: Option<ConnId>,
     last: Option<ConnId>,
     waiting: bool,

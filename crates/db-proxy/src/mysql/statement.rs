@@ -35,7 +35,10 @@ impl MySql {
             error(turn, 1, 1153, "08S01", "Got a packet bigger than 'max_allowed_packet' bytes");
             return Some(client.drop_packet(length, rest));
         }
-        let sql = rest.get(HEADER + 1..HEADER + length)?;
+        let Some(sql) = rest.get(HEADER + 1..HEADER + length) else {
+            turn.needs = HEADER + length;
+            return None;
+        };
         let class = mysql(sql);
         if self.is_rds() {
             self.pin(client, Cause::Prepared, sql, turn);

@@ -1,13 +1,13 @@
 //! What a client says once it is in: forwarded, answered here, or held until there is a connection.
 
-use super::server::{Effect, Expect};
-use super::session::Statement;
+use super::server::{Batch, Effect, Expect};
+use super::session::{Meaning, Statement};
 use super::{Client, Discard, Postgres, Server};
 use crate::turn::Turn;
 use danki_db_wire::Error as WireError;
 use danki_db_wire::postgres::{
-    HEAD, bind_names, close_target, error_response, head, parse_parts, put_message, put_parse, rename_bind,
-    rename_describe,
+    HEAD, bind_names, close_target, error_response, head, parse_parts, put_close, put_message, put_parse,
+    rename_bind, rename_describe,
 };
 use danki_db_wire::sql::{Cause, Class, LONGEST, postgres};
 use std::rc::Rc;
@@ -74,7 +74,7 @@ impl Postgres {
             b'S' if length <= rest.len() => put_message(&mut turn.to_client, b'Z', b"I"),
             b'H' if length <= rest.len() => {}
             b'C' => {
-                let Some(body) = rest.get(HEAD..length) else { return too_long(length, NAMES) };
+                let Some(body) = rest.get(HEAD..length) else { return too_long(length, NAMES, turn) };
                 let (kind, name) = close_target(body).ok_or(WireError::Malformed("Close"))?;
                 if kind == b'S' {
                     client.forget_statement(name);
@@ -104,6 +104,29 @@ impl Postgres {
         rest: &[u8],
         turn: &mut Turn,
     ) -> Result<Option<usize>, WireError> {
+        if server.batch == Batch::Failed && kind != b'S' {
+            return Ok(forward(client, length, rest, turn));
+        }
+        let sent = turn.to_server.len();
+        let used = self.understood(client, server, kind, length, rest, turn)?;
+        match kind {
+            b'P' | b'B' | b'D' | b'E' | b'C' if turn.to_server.len() > sent => server.batch = Batch::Open,
+            // Commits what was open.
+            b'Q' | b'F' if turn.to_server.len() > sent => server.batch = Batch::None,
+            _ => {}
+        }
+        Ok(used)
+    }
+
+    fn understood(
+        &mut self,
+        client: &mut Client,
+        server: &mut Server,
+        kind: u8,
+        length: usize,
+        rest: &[u8],
+        turn: &mut Turn,
+    ) -> Result<Option<usize>, WireError> {
         match kind {
             b'Q' => self.query(client, server, length, rest, turn),
             b'P' => self.parse(client, server, length, rest, turn),
@@ -111,6 +134,7 @@ impl Postgres {
             b'D' => self.describe(client, server, length, rest, turn),
             b'C' => Self::close(client, server, length, rest, turn),
             b'E' => {
+                self.note_definition(client.bound.as_ref().is_some_and(|bound| bound.class.defines), server);
                 let bound = client.bound.as_ref().filter(|bound| !bound.class.settings.is_empty());
                 let effect =
                     bound.map_or(Effect::None, |bound| Effect::Settings(bound.class.settings.clone()));
@@ -125,6 +149,7 @@ impl Postgres {
                 Ok(Some(length))
             }
             b'S' => {
+                server.batch = Batch::None;
                 server.expect.push_back(Expect::Sync);
                 turn.began += 1;
                 Ok(forward(client, length, rest, turn))
@@ -139,37 +164,30 @@ impl Postgres {
         }
     }
 
-    /// Pins if the text says so. False: it asks for something that is lost, and the error has been said.
-    fn judge(
-        &self,
-        client: &mut Client,
-        server: &mut Server,
-        class: &Class,
-        sql: &[u8],
-        turn: &mut Turn,
-    ) -> bool {
+    /// What statements mean may change now, and again when the transaction ends.
+    fn note_definition(&mut self, defines: bool, server: &mut Server) {
+        if defines {
+            self.definitions += 1;
+            server.defined = true;
+        }
+    }
+
+    /// Pins if the text says so. An error: it asks for something that is lost.
+    fn judge(&self, client: &mut Client, class: &Class, sql: &[u8], turn: &mut Turn) -> Result<(), Vec<u8>> {
         let cause = if self.is_rds() { class.rds } else { class.smart };
         if let Some(cause) = cause {
             self.pin(client, cause, sql, turn);
         }
         if class.previous && !self.is_rds() && !client.untouched && client.pinned.is_none() {
-            let mut out = Vec::new();
             let text = "currval() and lastval() are not known any more: another session has used the connection since";
-            error_response(
-                &mut out,
-                "ERROR",
-                "55000",
-                text,
-                "use INSERT … RETURNING, or ask within the same transaction",
-            );
-            server.expect.push_back(Expect::Local(out));
-            return false;
+            let hint = "use INSERT … RETURNING, or ask within the same transaction";
+            return Err(error("55000", text, hint));
         }
         if sql.windows(6).any(|word| word.eq_ignore_ascii_case(b"insert")) {
             client.untouched = true;
         }
         client.savepoints |= class.savepoint;
-        true
+        Ok(())
     }
 
     fn query(
@@ -197,13 +215,14 @@ impl Postgres {
             self.local(client, server, turn);
             return Ok(Some(length));
         }
-        if !self.judge(client, server, &class, sql, turn) {
-            let state = server.transaction.byte();
-            put_message(server.last_local(), b'Z', &[state]);
+        if let Err(mut error) = self.judge(client, &class, sql, turn) {
+            put_message(&mut error, b'Z', &[server.transaction.byte()]);
+            server.expect.push_back(Expect::Local(error));
             self.local(client, server, turn);
             client.stream = length.saturating_sub(rest.len());
             return Ok(Some(length.min(rest.len())));
         }
+        self.note_definition(class.defines, server);
         client.unnamed = None;
         server.unnamed = None;
         let effect = if class.discard_all {
@@ -227,19 +246,23 @@ impl Postgres {
         rest: &[u8],
         turn: &mut Turn,
     ) -> Result<Option<usize>, WireError> {
-        let Some(body) = rest.get(HEAD..length) else { return too_long(length, LONGEST_PARSE) };
+        let Some(body) = rest.get(HEAD..length) else { return too_long(length, LONGEST_PARSE, turn) };
         let (name, sql, what) = parse_parts(body).ok_or(WireError::Malformed("Parse"))?;
-        let statement = self.interner.statement(what, || postgres(sql));
+        if client.statements.contains_key(name) {
+            let text = format!("prepared statement \"{}\" already exists", String::from_utf8_lossy(name));
+            server.refuse(error("42P05", &text, ""), turn);
+            return Ok(Some(length));
+        }
+        let meaning = Meaning { settings: client.settings.number, definitions: self.definitions };
+        let statement = self.interner.statement(what, meaning, || postgres(sql));
         if self.parse_pins() {
             self.pin(client, Cause::Prepared, sql, turn);
         }
         if !self.is_rds() && (statement.class.deallocate.is_some() || statement.class.discard_all) {
             self.pin(client, Cause::Prepared, sql, turn);
         }
-        if !self.judge(client, server, &statement.class, sql, turn) {
-            // What was sent before it in the same batch is not answered any more: there is no way on.
-            turn.to_client.append(server.last_local());
-            turn.close_client = true;
+        if let Err(error) = self.judge(client, &statement.class, sql, turn) {
+            server.refuse(error, turn);
             return Ok(Some(length));
         }
         if name.is_empty() {
@@ -249,14 +272,17 @@ impl Postgres {
             client.unnamed = Some(statement);
             return Ok(Some(length));
         }
-        let known = client.statements.insert(name.to_vec(), Rc::clone(&statement)).is_some();
-        if server.has(&statement) && !known {
-            let mut out = Vec::new();
-            put_message(&mut out, b'1', b"");
-            server.expect.push_back(Expect::Local(out));
+        client.statements.insert(name.to_vec(), Rc::clone(&statement));
+        // Settings that are not committed may make the same text mean something else.
+        if client.pending.is_empty() && server.has(&statement) {
+            server.expect.push_back(Expect::Parsed(name.to_vec()));
             // Sync will follow, and only then may the connection go.
             server.say_locals(turn);
         } else {
+            if server.has(&statement) {
+                put_close(&mut turn.to_server, &statement.name);
+                server.expect.push_back(Expect::HiddenClose);
+            }
             put_parse(&mut turn.to_server, &statement.name, &statement.rest);
             server.expect.push_back(Expect::Parse(Some((name.to_vec(), Rc::clone(&statement)))));
             server.remember(statement, turn);
@@ -331,7 +357,7 @@ impl Postgres {
         rest: &[u8],
         turn: &mut Turn,
     ) -> Result<Option<usize>, WireError> {
-        let Some(body) = rest.get(HEAD..length) else { return too_long(length, NAMES) };
+        let Some(body) = rest.get(HEAD..length) else { return too_long(length, NAMES, turn) };
         let (kind, name) = close_target(body).ok_or(WireError::Malformed("Describe"))?;
         let statement = if kind == b'S' { client.statement(name) } else { None };
         let renamed = statement.as_ref().and_then(|statement| self.provide(server, name, statement, turn));
@@ -351,13 +377,11 @@ impl Postgres {
         rest: &[u8],
         turn: &mut Turn,
     ) -> Result<Option<usize>, WireError> {
-        let Some(body) = rest.get(HEAD..length) else { return too_long(length, NAMES) };
+        let Some(body) = rest.get(HEAD..length) else { return too_long(length, NAMES, turn) };
         let (kind, name) = close_target(body).ok_or(WireError::Malformed("Close"))?;
         if kind == b'S' && client.statements.contains_key(name) {
-            client.forget_statement(name);
-            let mut out = Vec::new();
-            put_message(&mut out, b'3', b"");
-            server.expect.push_back(Expect::Local(out));
+            let statement = client.statements.remove(name);
+            server.expect.extend(statement.map(|statement| Expect::Closed(name.to_vec(), statement)));
             server.say_locals(turn);
             return Ok(Some(length));
         }
@@ -402,12 +426,13 @@ fn forward(client: &mut Client, length: usize, rest: &[u8], turn: &mut Turn) -> 
     Some(there)
 }
 
-fn too_long(length: usize, longest: usize) -> Result<Option<usize>, WireError> {
+/// Not all of it is there yet; or there will be too much.
+fn too_long(length: usize, longest: usize, turn: &mut Turn) -> Result<Option<usize>, WireError> {
     if length > longest {
-        Err(WireError::TooLong("a message that must be read as a whole"))
-    } else {
-        Ok(None)
+        return Err(WireError::TooLong("a message that must be read as a whole"));
     }
+    turn.needs = length;
+    Ok(None)
 }
 
 /// After an error the rest of the batch is passed over, as the server would.
@@ -424,4 +449,10 @@ fn discard(client: &mut Client, kind: u8, length: usize, rest: &[u8], turn: &mut
         _ => {}
     }
     there
+}
+
+fn error(code: &str, text: &str, hint: &str) -> Vec<u8> {
+    let mut out = Vec::new();
+    error_response(&mut out, "ERROR", code, text, hint);
+    out
 }

@@ -49,6 +49,8 @@ pub(crate) struct Postgres {
     keys: Vec<KeyParts>,
     key_numbers: HashMap<KeyParts, Key>,
     interner: Interner,
+    /// How often something was defined that statements may mean.
+    definitions: u64,
     base: Rc<Settings>,
     /// What clients of a key with these settings are told at login.
     greetings: HashMap<(Key, u64), Rc<Parameters>>,
@@ -152,9 +154,11 @@ impl Postgres {
     }
 }
 
-/// A client's number, as it is told: from it the client is found when its query is to be cancelled.
+/// A client's number, as it is told: from it the client is found when its query is to be cancelled. Its lower half is where the client is
+/// kept, its upper half how many were kept there before: who comes next has another number.
 const fn number(client: ClientId) -> u32 {
-    (client.0 as u32).wrapping_add(1)
+    let (place, times) = (client.0 as u32, (client.0 >> 32) as u32);
+    (((times & 0x7fff) << 16) | (place & 0xffff)).wrapping_add(1)
 }
 
 impl Protocol for Postgres {
@@ -171,6 +175,7 @@ impl Protocol for Postgres {
             keys: Vec::new(),
             key_numbers: HashMap::new(),
             interner,
+            definitions: 0,
             base,
             greetings: HashMap::new(),
             cancelables: HashMap::new(),

@@ -1,11 +1,11 @@
 //! What the database says, on its way to the client.
 
-use super::server::{Effect, Expect};
+use super::server::{Batch, Effect, Expect};
 use super::session::Settings;
 use super::{Client, Postgres, Server};
 use crate::turn::Turn;
 use danki_db_wire::Error as WireError;
-use danki_db_wire::postgres::{HEAD, Transaction, command_tag, head};
+use danki_db_wire::postgres::{ErrorFields, HEAD, Transaction, command_tag, head};
 use danki_db_wire::sql::Cause;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -47,9 +47,10 @@ impl Postgres {
                 }
                 break;
             };
-            let visible = !own && !is_hidden(server, kind);
-            if !visible {
+            let refusal = if kind == b'E' { server.refusal(body) } else { None };
+            if own || refusal.is_some() || is_hidden(server, kind) {
                 turn.to_client.extend_from_slice(&bytes[shown..at]);
+                turn.to_client.extend_from_slice(refusal.unwrap_or_default());
                 shown = at + length;
             }
             at += length;
@@ -58,7 +59,7 @@ impl Postgres {
                 continue;
             }
             let last = self.message(client, server, kind, body, turn);
-            if last || matches!(server.expect.front(), Some(Expect::Local(_))) {
+            if last || server.is_local_next() {
                 turn.to_client.extend_from_slice(&bytes[shown..at]);
                 shown = at;
                 server.say_locals(turn);
@@ -106,7 +107,7 @@ impl Postgres {
             b'T' => pop_if(server, |expect| matches!(expect, Expect::Describe)),
             b's' | b'I' => pop_if(server, |expect| matches!(expect, Expect::Execute(_))),
             b'C' => self.completed(client, server, body),
-            b'E' => failed(client, server),
+            b'E' => self.failed(client, server, body),
             b'Z' => {
                 self.ready(client, server, body, turn);
                 return true;
@@ -153,11 +154,42 @@ impl Postgres {
         }
     }
 
+    /// An error ends a query, or all of a batch up to its Sync: what was owed is not owed any more, what was to be prepared is not.
+    fn failed(&mut self, client: &mut Client, server: &mut Server, body: &[u8]) {
+        if is_outdated(body) {
+            self.definitions += 1;
+        }
+        if let Some(Expect::Query(effect)) = server.expect.front_mut() {
+            *effect = Effect::None;
+            return;
+        }
+        while !matches!(server.expect.front(), None | Some(Expect::Sync)) {
+            match server.expect.pop_front() {
+                Some(Expect::Parse(Some((name, statement)))) => {
+                    client.statements.remove(&name);
+                    server.forget(&statement);
+                }
+                Some(Expect::Parse(None)) => server.unnamed = None,
+                Some(Expect::HiddenParse(statement)) => server.forget(&statement),
+                Some(Expect::Parsed(name)) => drop(client.statements.remove(&name)),
+                Some(Expect::Closed(name, statement)) => drop(client.statements.insert(name, statement)),
+                _ => {}
+            }
+        }
+        if server.expect.is_empty() && server.batch == Batch::Open {
+            server.batch = Batch::Failed;
+        }
+    }
+
     fn ready(&mut self, client: &mut Client, server: &mut Server, body: &[u8], turn: &mut Turn) {
         server.expect.pop_front();
         let state = body.first().and_then(|&byte| Transaction::read(byte)).unwrap_or(Transaction::Failed);
         let before = std::mem::replace(&mut server.transaction, state);
         client.transaction = state;
+        if server.defined {
+            self.definitions += 1;
+            server.defined = state != Transaction::Idle;
+        }
         if state != Transaction::Idle {
             return;
         }
@@ -220,21 +252,11 @@ fn pop_if(server: &mut Server, wanted: impl FnOnce(&Expect) -> bool) {
     }
 }
 
-/// An error ends a query, or all of a batch up to its Sync: what was owed is not owed any more, what was to be prepared is not.
-fn failed(client: &mut Client, server: &mut Server) {
-    if let Some(Expect::Query(effect)) = server.expect.front_mut() {
-        *effect = Effect::None;
-        return;
-    }
-    while !matches!(server.expect.front(), None | Some(Expect::Sync)) {
-        match server.expect.pop_front() {
-            Some(Expect::Parse(Some((name, statement)))) => {
-                client.statements.remove(&name);
-                server.forget(&statement);
-            }
-            Some(Expect::Parse(None)) => server.unnamed = None,
-            Some(Expect::HiddenParse(statement)) => server.forget(&statement),
-            _ => {}
-        }
-    }
+/// A statement was prepared before somebody, elsewhere, defined anew what it means.
+fn is_outdated(body: &[u8]) -> bool {
+    ErrorFields::parse(body).is_some_and(|fields| match &*fields.code {
+        "0A000" => fields.message.starts_with("cached plan"),
+        "XX000" => fields.message.starts_with("cache lookup failed"),
+        _ => false,
+    })
 }

@@ -8,7 +8,7 @@ use crate::turn::{Failure, Turn};
 use danki_db_pool::ConnId;
 use danki_db_wire::postgres::{
     ErrorFields, HEAD, Transaction, error_response, head, parameter_status, put_close, put_message,
-    put_query, put_startup,
+    put_parse, put_query, put_startup,
 };
 use danki_db_wire::{Cursor, Error as WireError};
 use std::cell::RefCell;
@@ -45,9 +45,28 @@ pub(crate) enum Expect {
     Sync,
     /// The proxy's own answer, when its turn comes.
     Local(Vec<u8>),
+    /// The connection had the statement: that it is prepared is the proxy's own answer. Under which name the client has it.
+    Parsed(Vec<u8>),
+    /// So is that it is closed: it stays for others.
+    Closed(Vec<u8>, Rc<Statement>),
+    /// The proxy's own error. The database was told something that it must refuse, so that both pass over the rest of the batch.
+    Refused(Vec<u8>),
     /// The settings that a client needs; nothing of it is shown.
     Own(Rc<Settings>),
 }
+
+/// Messages of the extended protocol up to Sync.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Batch {
+    None,
+    /// The database has had some of them, but not the Sync: it has not committed.
+    Open,
+    /// One of them was refused: the database passes over what comes before the Sync.
+    Failed,
+}
+
+/// What the database is told to prepare so that it refuses.
+const NO_SQL: &[u8] = b"SELECT refused_by_the_proxy\0\0\0";
 
 enum Step {
     /// Nothing has been said.
@@ -76,6 +95,9 @@ pub(crate) struct Server {
     pub unnamed: Option<u64>,
     salted: Rc<RefCell<Salted>>,
     pub expect: VecDeque<Expect>,
+    pub batch: Batch,
+    /// Since the last transaction something was defined that others' statements may mean.
+    pub defined: bool,
     /// The last command's tag tells how a transaction ended.
     pub committed: Option<bool>,
     /// Bytes of a message that pass as they are.
@@ -108,6 +130,8 @@ impl Server {
             unnamed: None,
             salted,
             expect: VecDeque::new(),
+            batch: Batch::None,
+            defined: false,
             committed: None,
             stream: 0,
             prepared: HashMap::new(),
@@ -119,9 +143,9 @@ impl Server {
         matches!(self.step, Step::Ready | Step::Probe)
     }
 
-    /// Whether nothing is owed.
+    /// Whether nothing is owed, to either side.
     pub fn is_quiet(&self) -> bool {
-        self.expect.is_empty() && self.stream == 0
+        self.expect.is_empty() && self.stream == 0 && self.batch == Batch::None
     }
 
     /// Whether a client's messages can go through: they wait while its settings are made.
@@ -323,21 +347,39 @@ impl Server {
         self.prepared.clear();
     }
 
-    /// The proxy's own answer that was queued last.
-    pub fn last_local(&mut self) -> &mut Vec<u8> {
-        match self.expect.back_mut() {
-            Some(Expect::Local(out)) => out,
-            _ => unreachable!("the caller has just queued one"),
+    /// Answers with `error`, as if the database had.
+    pub fn refuse(&mut self, error: Vec<u8>, turn: &mut Turn) {
+        put_parse(&mut turn.to_server, b"danki_refused", NO_SQL);
+        self.expect.push_back(Expect::Refused(error));
+    }
+
+    /// The proxy's own error in place of the database's. A transaction that has failed already has the database's own.
+    pub fn refusal(&self, body: &[u8]) -> Option<&[u8]> {
+        match self.expect.front() {
+            Some(Expect::Refused(error)) if !is_aborted(body) => Some(error),
+            _ => None,
         }
+    }
+
+    /// Whether the next answer is the proxy's own.
+    pub fn is_local_next(&self) -> bool {
+        matches!(self.expect.front(), Some(Expect::Local(_) | Expect::Parsed(_) | Expect::Closed(..)))
     }
 
     /// Says the proxy's own answers whose turn has come.
     pub fn say_locals(&mut self, turn: &mut Turn) {
-        while let Some(Expect::Local(out)) = self.expect.front() {
-            turn.to_client.extend_from_slice(out);
-            self.expect.pop_front();
+        while self.is_local_next() {
+            match self.expect.pop_front() {
+                Some(Expect::Local(out)) => turn.to_client.extend_from_slice(&out),
+                Some(Expect::Parsed(_)) => put_message(&mut turn.to_client, b'1', b""),
+                _ => put_message(&mut turn.to_client, b'3', b""),
+            }
         }
     }
+}
+
+fn is_aborted(body: &[u8]) -> bool {
+    ErrorFields::parse(body).is_some_and(|fields| fields.code == "25P02")
 }
 
 /// What an error during login means for those who wait.

@@ -17,10 +17,19 @@ pub(crate) struct Settings {
 /// Parameters that the server reports.
 pub(crate) type Parameters = BTreeMap<Vec<u8>, Vec<u8>>;
 
+/// What besides its text decides on what a statement means: the settings that it is prepared with, and how often tables, types or
+/// functions had been defined anew.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Meaning {
+    pub settings: u64,
+    pub definitions: u64,
+}
+
 /// A statement of the extended protocol: what Parse says besides the name.
 #[derive(Debug)]
 pub(crate) struct Statement {
     pub number: u64,
+    meaning: Meaning,
     pub name: Vec<u8>,
     pub rest: Vec<u8>,
     pub class: Class,
@@ -30,7 +39,7 @@ pub(crate) struct Statement {
 #[derive(Debug, Default)]
 pub(crate) struct Interner {
     settings: HashMap<BTreeMap<String, String>, Rc<Settings>>,
-    statements: HashMap<Vec<u8>, Rc<Statement>>,
+    statements: HashMap<Vec<u8>, Vec<Rc<Statement>>>,
     next: u64,
 }
 
@@ -49,17 +58,30 @@ impl Interner {
         settings
     }
 
-    pub fn statement(&mut self, rest: &[u8], class: impl FnOnce() -> Class) -> Rc<Statement> {
-        if let Some(found) = self.statements.get(rest) {
+    pub fn statement(
+        &mut self,
+        rest: &[u8],
+        meaning: Meaning,
+        class: impl FnOnce() -> Class,
+    ) -> Rc<Statement> {
+        let same = |statement: &&Rc<Statement>| statement.meaning == meaning;
+        if let Some(found) = self.statements.get(rest).and_then(|all| all.iter().find(same)) {
             return Rc::clone(found);
         }
         if self.statements.len() >= REMEMBERED {
-            self.statements.retain(|_, statement| Rc::strong_count(statement) > 1);
+            self.statements.retain(|_, all| {
+                all.retain(|statement| Rc::strong_count(statement) > 1);
+                !all.is_empty()
+            });
         }
         self.next += 1;
         let name = format!("danki_{}", self.next).into_bytes();
-        let statement = Rc::new(Statement { number: self.next, name, rest: rest.to_vec(), class: class() });
-        self.statements.insert(rest.to_vec(), Rc::clone(&statement));
+        let rest = rest.to_vec();
+        let statement =
+            Rc::new(Statement { number: self.next, meaning, name, rest: rest.clone(), class: class() });
+        let all = self.statements.entry(rest).or_default();
+        all.retain(|old| Rc::strong_count(old) > 1);
+        all.push(Rc::clone(&statement));
         statement
     }
 }
@@ -179,9 +201,14 @@ mod tests {
     #[test]
     fn equal_contents_have_one_number() {
         let mut interner = Interner::default();
-        let class = Class::default;
-        let (a, b) = (interner.statement(b"SELECT 1\0", class), interner.statement(b"SELECT 1\0", class));
-        assert!(Rc::ptr_eq(&a, &b) && a.name.starts_with(b"danki_"));
+        let mut of = |text: &[u8], settings: u64, definitions: u64| {
+            interner.statement(text, Meaning { settings, definitions }, Class::default)
+        };
+        let a = of(b"SELECT 1\0", 0, 0);
+        assert!(Rc::ptr_eq(&a, &of(b"SELECT 1\0", 0, 0)) && a.name.starts_with(b"danki_"));
+        for other in [of(b"SELECT 2\0", 0, 0), of(b"SELECT 1\0", 1, 0), of(b"SELECT 1\0", 0, 1)] {
+            assert_ne!(other.number, a.number);
+        }
         assert_eq!(interner.settings(BTreeMap::new()).number, 0);
     }
 }

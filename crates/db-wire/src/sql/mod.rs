@@ -122,6 +122,8 @@ pub struct Class {
     pub discard_all: bool,
     /// More than one statement.
     pub several: bool,
+    /// It changes what names mean to others: tables, types, functions (PostgreSQL).
+    pub defines: bool,
 }
 
 impl Class {

@@ -76,7 +76,10 @@ impl Statement<'_, '_> {
             b"listen" => self.class.pin(Cause::Listen),
             b"unlisten" => self.class.pin_rds(Cause::Listen),
             b"load" => self.class.pin(Cause::Library),
-            b"do" | b"call" => self.class.pin_smart(Cause::Opaque),
+            b"do" | b"call" => {
+                self.class.pin_smart(Cause::Opaque);
+                self.class.defines = true;
+            }
             b"declare" => self.declare(),
             b"savepoint" | b"release" => self.class.savepoint = true,
             b"rollback" => self.class.savepoint |= (1..4).any(|at| self.word(at).bytes() == b"to"),
@@ -84,8 +87,11 @@ impl Statement<'_, '_> {
                 functions = false;
                 self.create();
             }
-            b"alter" | b"drop" | b"comment" | b"grant" | b"revoke" | b"copy" | b"vacuum" | b"analyze"
-            | b"truncate" => {
+            b"alter" | b"drop" | b"import" => {
+                functions = false;
+                self.class.defines = true;
+            }
+            b"comment" | b"grant" | b"revoke" | b"copy" | b"vacuum" | b"analyze" | b"truncate" => {
                 functions = false;
             }
             _ => {}
@@ -105,8 +111,11 @@ impl Statement<'_, '_> {
                 self.class.pin_smart(Cause::Temporary);
             }
             // SELECT … INTO TEMP …
-            if text == b"into" && matches!(self.word(at + 1).bytes(), b"temp" | b"temporary") {
-                self.class.pin(Cause::Temporary);
+            if text == b"into" {
+                match self.word(at + 1).bytes() {
+                    b"temp" | b"temporary" => self.class.pin(Cause::Temporary),
+                    _ => self.class.defines |= self.word(0).bytes() == b"select",
+                }
             }
             if !self.tokens.get(at + 1).is_some_and(|next| next.is_mark(self.sql, b'(')) {
                 continue;
@@ -144,6 +153,8 @@ impl Statement<'_, '_> {
         let temporary = |word: Word| matches!(word.bytes(), b"temp" | b"temporary");
         if (1..5).any(|at| temporary(self.word(at))) {
             self.class.pin(Cause::Temporary);
+        } else {
+            self.class.defines = true;
         }
     }
 

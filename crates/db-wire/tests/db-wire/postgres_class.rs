@@ -74,6 +74,29 @@ fn dropped_statements_are_named() {
 }
 
 #[test]
+fn definitions_that_others_may_mean_are_seen() {
+    let check = |sql: &str, expect: bool| assert_eq!(postgres(sql.as_bytes()).defines, expect, "{sql}");
+    for sql in [
+        "CREATE TABLE t (a int)",
+        "select 1; ALTER TYPE x ADD VALUE 'y'",
+        "DROP VIEW v",
+        "SELECT 1 INTO t",
+        "DO $$ BEGIN END $$",
+    ] {
+        check(sql, true);
+    }
+    for sql in [
+        "SELECT * FROM t",
+        "INSERT INTO t VALUES (1)",
+        "CREATE TEMP TABLE t (a int)",
+        "TRUNCATE t",
+        "COMMENT ON TABLE t IS ''",
+    ] {
+        check(sql, false);
+    }
+}
+
+#[test]
 fn digests_have_no_data() {
     let sql = b"SELECT * FROM t  WHERE a = 'secret' AND b IN (17, $1)";
     assert_eq!(digest(sql, Dialect::Postgres, 100), "SELECT * FROM t WHERE a = $1 AND b IN ($2, $3)");
