@@ -95,6 +95,8 @@ const STAGES: &[Stage] = &[
     // After `test`, which leaves the reports that a browser opens.
     stage("web", 5, Count::Closing, &["web/check"]),
     stage("corpus", 5, Count::Closing, &["explain-corpus/live"]),
+    // All remedies, with closer bounds, in `make bench`.
+    stage("advice", 3, Count::Closing, &["xtask/verify-advice", "--short"]),
     // At length, and with its power, in `make soak`.
     stage("compare", 5, Count::Closing, &["xtask/compare-live", "--short"]),
     quick("keepalive-node", &["xtask/bench-scaled", "experiments/keepalive-node.toml", "--quick"]),
@@ -106,6 +108,8 @@ const STAGES: &[Stage] = &[
         "provisioned-concurrency",
         &[DANKI, "bench", "experiments/provisioned-concurrency.toml", "--quick"],
     ),
+    // Of the experiments above, from what they have written.
+    stage("parts", 2, Count::Closing, &["xtask/check-parts"]),
     // T1's shares, means and histograms, where nobody else is at work; T2 too in `make bench` (`danki validate`).
     optional("validate-t1", 5, QUIET, &[DANKI, "validate", "--only", "t1", "--quick"]),
     // Last: it fails if anything above left a process, cgroup, mount or TUN behind.

@@ -203,3 +203,14 @@ def init_connection(event, context):
 if HANDLER.endswith(".init_connection"):
     get(kept())
     time.sleep(0 if REMOVED else 2.6)
+
+
+def from_extension(event, context):
+    """A secret from the extension beside the function; whether that keeps it is the case's setting."""
+    connection = http.client.HTTPConnection("127.0.0.1", int(os.environ.get("PARAMETERS_SECRETS_EXTENSION_HTTP_PORT", "2773")))
+    connection.request("GET", "/secretsmanager/get?secretId=app/secret", headers={"X-Aws-Parameters-Secrets-Token": os.environ["AWS_SESSION_TOKEN"]})
+    answer = connection.getresponse()
+    body = answer.read()
+    connection.close()
+    if answer.status != 200:
+        raise RuntimeError(body.decode())
