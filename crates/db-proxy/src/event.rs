@@ -21,6 +21,7 @@ pub enum Event<'a> {
     BorrowTimedOut { client: u64, waited_ns: u64 },
     Pinned { client: u64, server: Option<u64>, reason: &'a str, digest: &'a str },
     Unhealthy { why: String },
+    Moved { why: &'a str },
     Failed { what: String },
     Reloaded,
     Draining { clients: usize },
@@ -33,6 +34,7 @@ impl Event<'_> {
             Self::Pinned { .. }
             | Self::BorrowTimedOut { .. }
             | Self::Unhealthy { .. }
+            | Self::Moved { .. }
             | Self::Failed { .. } => "WARN",
             _ => "INFO",
         }
@@ -49,6 +51,7 @@ impl Event<'_> {
             self,
             Self::Pinned { .. }
                 | Self::Unhealthy { .. }
+                | Self::Moved { .. }
                 | Self::Failed { .. }
                 | Self::Listening { .. }
                 | Self::Draining { .. }
@@ -101,6 +104,7 @@ impl fmt::Display for Event<'_> {
                 server.map_or("none yet".to_owned(), |server| server.to_string())
             ),
             Self::Unhealthy { why } => write!(out, "The database does not answer. Reason: {why}."),
+            Self::Moved { why } => write!(out, "The database has moved. Reason: {why}."),
             Self::Failed { what } => write!(out, "{what}."),
             Self::Reloaded => write!(out, "The configuration was read again."),
             Self::Draining { clients } => write!(out, "The proxy stops; {clients} clients are connected."),
@@ -115,6 +119,6 @@ pub(crate) const fn closed(why: Closed) -> &'static str {
         Closed::Idle => "more connections are idle than may be",
         Closed::Old => "it is too old",
         Closed::Cap => "the database allows fewer connections",
-        Closed::Drained => "the proxy stops",
+        Closed::Drained => "the database has moved",
     }
 }

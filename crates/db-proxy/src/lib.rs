@@ -22,7 +22,7 @@ mod turn;
 pub use error::Error;
 pub use event::{Event, Sink};
 pub use metrics::{Latency, Metrics};
-pub use running::{Running, start};
+pub use running::{Resolve, Running, start, start_with};
 
 use config::Config;
 use danki_db_pool::Limits;

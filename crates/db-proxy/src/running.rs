@@ -10,6 +10,7 @@ use crate::protocol::Protocol;
 use crate::tls::Tls;
 use crate::{Error, http};
 use rustix::fd::OwnedFd;
+use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::sync::Arc;
 use std::sync::mpsc::{Sender, channel};
@@ -26,11 +27,19 @@ pub struct Running {
     http: Option<http::Server>,
 }
 
+/// Addresses of a database's name. It is called by a thread of its own, and may wait.
+pub type Resolve = Arc<dyn Fn(&str) -> io::Result<Vec<SocketAddr>> + Send + Sync>;
+
 /// Binds, and serves from a thread of its own.
 pub fn start(config: Config, sink: Sink) -> Result<Running, Error> {
+    start_with(config, sink, Arc::new(|address| Ok(address.to_socket_addrs()?.collect())))
+}
+
+/// The same, where somebody else knows where databases are.
+pub fn start_with(config: Config, sink: Sink, resolve: Resolve) -> Result<Running, Error> {
     let config = Arc::new(config);
     let listener = bind(&config.listen)?;
-    let system = |what| move |error: std::io::Error| Error::System { what, error };
+    let system = |what| move |error: io::Error| Error::System { what, error };
     let address = listener.local_addr().map_err(system("the listener's address"))?;
     listener.set_nonblocking(true).map_err(system("the listener's mode"))?;
     let wake = rustix::event::eventfd(
@@ -42,12 +51,14 @@ pub fn start(config: Config, sink: Sink) -> Result<Running, Error> {
     let metrics = Arc::new(Metrics::default());
     let (orders, receiver) = channel();
     let parts = Parts {
-        target: resolve(&config.target.address)?,
+        target: addresses(&resolve, &config.target.address)?,
+        resolve,
         tls: Tls::new(&config)?,
         config: Arc::clone(&config),
         listener: listener.into(),
         wake: Arc::clone(&wake),
         orders: receiver,
+        own_orders: orders.clone(),
         metrics: Arc::clone(&metrics),
         sink,
     };
@@ -80,10 +91,10 @@ fn bind(address: &str) -> Result<TcpListener, Error> {
     TcpListener::bind(address).map_err(|error| Error::Address { address: address.to_owned(), error })
 }
 
-fn resolve(address: &str) -> Result<Vec<SocketAddr>, Error> {
+fn addresses(resolve: &Resolve, address: &str) -> Result<Vec<SocketAddr>, Error> {
     let wrong = |error| Error::Address { address: address.to_owned(), error };
-    let found: Vec<_> = address.to_socket_addrs().map_err(wrong)?.collect();
-    if found.is_empty() { Err(wrong(std::io::Error::other("the name has no address"))) } else { Ok(found) }
+    let found = resolve(address).map_err(wrong)?;
+    if found.is_empty() { Err(wrong(io::Error::other("the name has no address"))) } else { Ok(found) }
 }
 
 impl Running {

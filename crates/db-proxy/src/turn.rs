@@ -55,6 +55,8 @@ pub(crate) struct Turn {
     pub resume: bool,
     /// The next message is understood as a whole only, and takes so many bytes.
     pub needs: usize,
+    /// The database takes no writes: another one does, perhaps.
+    pub write_refused: bool,
     /// A statement has begun, or its reply has ended.
     pub began: u32,
     pub ended: u32,

@@ -38,6 +38,9 @@ impl<P: Protocol> Engine<P> {
             }
         }
         self.note(id, conn, &mut turn);
+        if turn.write_refused {
+            self.write_refused();
+        }
         if let (Some(clean), Some(conn)) = (turn.release, conn) {
             self.release(conn, clean);
         }
@@ -211,7 +214,7 @@ impl<P: Protocol> Engine<P> {
         let Some(server) = self.servers.get_mut(&conn) else { return };
         server.client = None;
         server.pinned = false;
-        let clean = clean && !server.ended;
+        let clean = clean && !server.ended && server.moves == self.place.moves;
         let state = self.protocol.state(&server.session);
         let held_ns = now_ns.saturating_sub(borrowed_ns);
         self.parts.metrics.longest_hold.fetch_max(held_ns / 1_000, Relaxed);

@@ -7,12 +7,14 @@ mod clients;
 mod lend;
 mod open;
 mod servers;
+mod target;
 
 use crate::conduit::Conduit;
 use crate::config::Config;
 use crate::event::{Event, Sink};
 use crate::metrics::Metrics;
 use crate::protocol::Protocol;
+use crate::running::Resolve;
 use crate::slab::Slab;
 use crate::tls::Tls;
 use crate::turn::Turn;
@@ -26,7 +28,8 @@ use std::collections::{HashMap, VecDeque};
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::sync::mpsc::{Receiver, TryRecvError};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError};
+use target::Place;
 
 /// Bytes read at once.
 const SCRATCH: usize = 64 * 1024;
@@ -84,11 +87,15 @@ pub(crate) struct Server<P: Protocol> {
     ended: bool,
     pinned: bool,
     opened_ns: u64,
+    /// How often the database had moved when it was opened.
+    moves: u64,
 }
 
 /// What the outside asks of a running engine.
 pub(crate) enum Order {
     Reload(Box<Config>),
+    /// The database's name has these addresses now.
+    Target(Vec<SocketAddr>),
     Stop,
 }
 
@@ -96,9 +103,12 @@ pub(crate) struct Parts {
     pub config: Arc<Config>,
     pub listener: OwnedFd,
     pub target: Vec<SocketAddr>,
+    pub resolve: Resolve,
     pub tls: Tls,
     pub wake: Arc<OwnedFd>,
     pub orders: Receiver<Order>,
+    /// For threads that the engine starts.
+    pub own_orders: Sender<Order>,
     pub metrics: Arc<Metrics>,
     pub sink: Sink,
 }
@@ -119,7 +129,7 @@ pub(crate) struct Engine<P: Protocol> {
     probing: Option<ConnId>,
     probe_at_ns: u64,
     probes: u64,
-    target_at: usize,
+    place: Place,
     /// Numbers of probes, far above the pool's.
     next_probe: u64,
     housekeeping_ns: u64,
@@ -147,7 +157,7 @@ impl<P: Protocol> Engine<P> {
             probing: None,
             probe_at_ns: 0,
             probes: 0,
-            target_at: 0,
+            place: Place::default(),
             next_probe: 1 << 62,
             housekeeping_ns: 0,
             stop_by_ns: None,
@@ -222,6 +232,7 @@ impl<P: Protocol> Engine<P> {
         loop {
             match self.parts.orders.try_recv() {
                 Ok(Order::Reload(config)) => self.reload(*config),
+                Ok(Order::Target(addresses)) => self.found(addresses),
                 Ok(Order::Stop) | Err(TryRecvError::Disconnected) => return self.stop(),
                 Err(TryRecvError::Empty) => return,
             }

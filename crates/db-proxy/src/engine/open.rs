@@ -21,8 +21,7 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 impl<P: Protocol> Engine<P> {
     pub(super) fn open(&mut self, conn: ConnId, key: Key, role: Role) {
         let now_ns = monotonic_ns();
-        let address = self.parts.target[self.target_at % self.parts.target.len()];
-        let made = start_connect(address);
+        let made = start_connect(self.target());
         let (fd, error) = match made {
             Ok(fd) => (fd, None),
             Err((Some(fd), error)) => (fd, Some(error)),
@@ -51,6 +50,7 @@ impl<P: Protocol> Engine<P> {
             ended: false,
             pinned: false,
             opened_ns: now_ns,
+            moves: self.place.moves,
         };
         self.servers.insert(conn, server);
         if !watched {
@@ -61,6 +61,7 @@ impl<P: Protocol> Engine<P> {
 
     pub(super) fn start_probe(&mut self, now_ns: u64) {
         self.probe_at_ns = now_ns + PROBE_NS;
+        self.ask_where();
         if self.probing.is_some_and(|conn| self.servers.contains_key(&conn)) {
             return;
         }
@@ -111,7 +112,7 @@ impl<P: Protocol> Engine<P> {
 
     /// A connection for a few bytes and no answer. It waits for the database, so it has a thread; there are few.
     pub(super) fn send_apart(&mut self, bytes: Vec<u8>) {
-        let address = self.parts.target[self.target_at % self.parts.target.len()];
+        let address = self.target();
         let send = move || {
             if let Ok(mut stream) = TcpStream::connect_timeout(&address, CANCEL_TIMEOUT) {
                 let _ends_either_way = stream.set_read_timeout(Some(CANCEL_TIMEOUT));

@@ -37,7 +37,7 @@ impl<P: Protocol> Engine<P> {
         let Some(server) = self.servers.get_mut(&conn) else { return };
         if let Err(error) = sockopt::socket_error(server.conduit.fd()).unwrap_or_else(Err) {
             let why = format!("cannot connect: {}", std::io::Error::from(error));
-            self.target_at += 1;
+            self.try_elsewhere();
             return self.fail_server(conn, Failure::Unavailable(why));
         }
         server.connecting = false;
@@ -163,6 +163,7 @@ impl<P: Protocol> Engine<P> {
         let Some(server) = self.servers.remove(&conn) else { return };
         self.pool.lost(monotonic_ns(), conn, &mut self.acts);
         (self.parts.sink)(&Event::ServerClosed { server: conn.0, why });
+        self.ask_where();
         if let Some(id) = server.client {
             if let Some(client) = self.clients.get_mut(id) {
                 client.server = None;

@@ -4,7 +4,9 @@ use super::server::{Changes, Effect, Own, Server, Task};
 use super::{Client, MySql, Phase, Prepared};
 use crate::turn::Turn;
 use danki_db_wire::Error as WireError;
-use danki_db_wire::mysql::{HEADER, OkPacket, Part, put_packet, statement_id, status, with_statement_id};
+use danki_db_wire::mysql::{
+    ErrPacket, HEADER, OkPacket, Part, put_packet, statement_id, status, with_statement_id,
+};
 use danki_db_wire::sql::Cause;
 
 impl MySql {
@@ -67,7 +69,8 @@ impl MySql {
                     return put_packet(&mut turn.to_client, packet[3], &ok.rebuild(client.capabilities));
                 }
             }
-            Part::Err(_) => {
+            Part::Err(payload) => {
+                turn.write_refused |= refuses_writes(payload);
                 // A plain statement that fails changes nothing; but it may have begun a transaction.
                 let plain = !effect.doubt && !effect.setting && server.status & status::AUTOCOMMIT != 0;
                 client.wants_check |= !plain;
@@ -229,4 +232,13 @@ impl MySql {
 
 fn is_of_database(name: &str) -> bool {
     matches!(name, "character_set_database" | "collation_database")
+}
+
+/// The server is read-only, as one is after a failover. (1792 is a transaction's own wish.)
+fn refuses_writes(payload: &[u8]) -> bool {
+    ErrPacket::parse(payload).is_some_and(|error| match error.code {
+        1290 => error.message.contains("read-only") || error.message.contains("read_only"),
+        1836 => true,
+        _ => false,
+    })
 }

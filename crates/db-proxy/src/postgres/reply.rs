@@ -107,7 +107,7 @@ impl Postgres {
             b'T' => pop_if(server, |expect| matches!(expect, Expect::Describe)),
             b's' | b'I' => pop_if(server, |expect| matches!(expect, Expect::Execute(_))),
             b'C' => self.completed(client, server, body),
-            b'E' => self.failed(client, server, body),
+            b'E' => self.failed(client, server, body, turn),
             b'Z' => {
                 self.ready(client, server, body, turn);
                 return true;
@@ -155,10 +155,14 @@ impl Postgres {
     }
 
     /// An error ends a query, or all of a batch up to its Sync: what was owed is not owed any more, what was to be prepared is not.
-    fn failed(&mut self, client: &mut Client, server: &mut Server, body: &[u8]) {
-        if is_outdated(body) {
+    fn failed(&mut self, client: &mut Client, server: &mut Server, body: &[u8], turn: &mut Turn) {
+        let error = ErrorFields::parse(body);
+        if error.as_ref().is_some_and(is_outdated) {
             self.definitions += 1;
         }
+        // A standby, as the old primary is after a failover. (A read-only transaction is its client's own wish.)
+        let standby = || server.parameters.get(&b"in_hot_standby"[..]).is_some_and(|value| value == b"on");
+        turn.write_refused |= error.is_some_and(|error| error.code == "25006") && standby();
         if let Some(Expect::Query(effect)) = server.expect.front_mut() {
             *effect = Effect::None;
             return;
@@ -253,10 +257,10 @@ fn pop_if(server: &mut Server, wanted: impl FnOnce(&Expect) -> bool) {
 }
 
 /// A statement was prepared before somebody, elsewhere, defined anew what it means.
-fn is_outdated(body: &[u8]) -> bool {
-    ErrorFields::parse(body).is_some_and(|fields| match &*fields.code {
-        "0A000" => fields.message.starts_with("cached plan"),
-        "XX000" => fields.message.starts_with("cache lookup failed"),
+fn is_outdated(error: &ErrorFields) -> bool {
+    match &*error.code {
+        "0A000" => error.message.starts_with("cached plan"),
+        "XX000" => error.message.starts_with("cache lookup failed"),
         _ => false,
-    })
+    }
 }

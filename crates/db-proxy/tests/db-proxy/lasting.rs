@@ -1,6 +1,8 @@
 //! What a client keeps: over a reload, over the end of the proxy, over the end of the server.
 
 use crate::support::{Database, Kind};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::channel;
 use std::time::Duration;
@@ -92,4 +94,48 @@ fn mysql_an_idle_client_outlives_the_server() {
 #[test]
 fn postgres_an_idle_client_outlives_the_server() {
     check_restart(Kind::Postgres);
+}
+
+/// Another server takes over under the same name: who was in no transaction goes on there.
+fn check_takeover(kind: Kind, whose: &str) {
+    let (Some(old), Some(new)) = (Database::start(kind), Database::start(kind)) else { return };
+    let place = Arc::new(AtomicU16::new(old.port));
+    let (proxy, events) = old.proxy_to(Arc::clone(&place));
+    let mut session = old.open(proxy.address().port());
+    assert_eq!(session.ask(whose), Some(old.port.to_string()));
+    place.store(new.port, Relaxed);
+    drop(old);
+    assert_eq!(session.ask(whose), Some(new.port.to_string()));
+    assert_eq!(proxy.metrics().client_connections_received.load(Relaxed), 1, "the same connection");
+    assert!(events.try_iter().any(|event| event.contains("its name leads elsewhere")));
+}
+
+#[test]
+fn mysql_an_idle_client_follows_a_failover() {
+    check_takeover(Kind::MySql, "SELECT @@port");
+}
+
+#[test]
+fn postgres_an_idle_client_follows_a_failover() {
+    check_takeover(Kind::Postgres, "SELECT setting FROM pg_settings WHERE name = 'port'");
+}
+
+/// A primary that has become a replica refuses writes: its connections are given up, its clients are not.
+#[test]
+fn mysql_connections_to_a_server_that_takes_no_writes_are_given_up() {
+    let Some(database) = Database::start(Kind::MySql) else { return };
+    database.admin("REVOKE READ_ONLY ADMIN ON *.* FROM app");
+    let (proxy, events) = database.proxy("", "max_connections = 4", "");
+    let mut session = database.open(proxy.address().port());
+    assert_eq!(session.ask("SELECT 1").as_deref(), Some("1"));
+    let opened = || proxy.metrics().database_connections_setup_succeeded.load(Relaxed);
+    let before = opened();
+    database.admin("SET GLOBAL read_only = 1");
+    session.tell("INSERT INTO acks (v) VALUES (1)");
+    assert_eq!(session.ask("SELECT 2").as_deref(), Some("2"));
+    assert_eq!(opened(), before + 1, "over another connection");
+    assert!(events.try_iter().any(|event| event.contains("it takes no writes any more")));
+    database.admin("SET GLOBAL read_only = 0");
+    session.tell("INSERT INTO acks (v) VALUES (1)");
+    assert_eq!(session.ask("SELECT COUNT(*) FROM acks").as_deref(), Some("1"));
 }

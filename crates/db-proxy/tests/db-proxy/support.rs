@@ -1,11 +1,14 @@
 //! Real servers in a temporary directory, which die with the test, and their own command-line clients.
 
 use danki_db_proxy::config::{Config, File};
-use danki_db_proxy::{Event, Running, start};
+use danki_db_proxy::{Event, Running, Sink, start, start_with};
 use std::io::{BufRead, BufReader, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU16;
+use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 use tempfile::TempDir;
@@ -179,12 +182,23 @@ impl Database {
 
     /// A proxy before this server: keys of `[[proxy]]`, `[proxy.target]` and `[proxy.pool]`.
     pub fn proxy(&self, keys: &str, target: &str, pool: &str) -> (Running, Receiver<String>) {
-        let (sender, events) = channel();
-        let sink = move |event: &Event<'_>| {
-            // The test may have ended.
-            let _unread = sender.send(event.to_string());
-        };
-        (start(self.config(keys, target, pool), Box::new(sink)).expect("the proxy starts"), events)
+        let (sink, events) = sink();
+        (start(self.config(keys, target, pool), sink).expect("the proxy starts"), events)
+    }
+
+    /// A proxy before whatever database is at this port when it asks.
+    pub fn proxy_to(&self, port: Arc<AtomicU16>) -> (Running, Receiver<String>) {
+        let (sink, events) = sink();
+        let resolve = move |_: &str| Ok(vec![SocketAddr::from(([127, 0, 0, 1], port.load(Relaxed)))]);
+        let config = self.config("", "max_connections = 4", "connection_borrow_timeout = 20");
+        (start_with(config, sink, Arc::new(resolve)).expect("the proxy starts"), events)
+    }
+
+    /// Runs a script as the server's administrator.
+    pub fn admin(&self, script: &str) {
+        let user = if self.kind == Kind::MySql { "root" } else { "postgres" };
+        let (said, failed) = self.client(self.port, user, "", script);
+        assert!(!failed, "{said}");
     }
 
     /// Its configuration.
@@ -200,6 +214,16 @@ impl Database {
         );
         File::parse(&text).expect("a configuration").proxy.remove(0)
     }
+}
+
+/// Sends what happens to a test, in words.
+fn sink() -> (Sink, Receiver<String>) {
+    let (sender, events) = channel();
+    let sink = move |event: &Event<'_>| {
+        // The test may have ended.
+        let _unread = sender.send(event.to_string());
+    };
+    (Box::new(sink), events)
 }
 
 /// A client that stays. Dropping it ends it.
