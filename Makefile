@@ -17,7 +17,7 @@ help:
 	@echo 'make test       every check, with the count at the end (about 20 min in a fresh clone, on 2 cores)'
 	@echo 'make bench      what the instrument itself costs: link, envs, overhead; validation against T1 and T2'
 	@echo 'make race       danki against its peers; the benchmarks carry them, interleaved'
-	@echo 'make soak       long fuzzing, an hour of the secrets extension, real-time experiments, audit of dependencies'
+	@echo 'make soak       long fuzzing, an hour of the secrets extension, real-time experiments, database drivers, audit of dependencies'
 	@echo 'make cgroup-v2  danki under cgroup version 2 alone, in an emulated machine (4 min, as root, on Debian)'
 	@echo 'make functions  what the sample functions depend on, from their lockfiles'
 	@echo 'make clean      remove what was built, installed and measured here'
@@ -77,11 +77,12 @@ bench: build functions secrets-layer
 race: bench
 
 soak: build functions deny
-	xtask/prepare tests
+	xtask/prepare soak
 	$(DANKI) bench experiments/idle-cutoff-real.toml
 	cargo bench --locked --package danki-secrets --bench soak -- 3600
 	xtask/compare-live
 	conformance/db-proxy/suites
+	conformance/db-proxy/soak
 	xtask/install-fuzz
 	fuzz/run 600 all
 

@@ -76,7 +76,7 @@ export interface Remedy {
 }
 
 /** A change that danki can apply to a variant without touching the function's code. */
-export type Change = { apply: "memory"; mb: number; } | { apply: "environment"; name: string;   value: string; } | { apply: "keep_alive"; } | { apply: "provisioned_concurrency"; envs: number; } | { apply: "no_db_proxy"; } | { apply: "ping"; every_s: number; };
+export type Change = { apply: "memory"; mb: number; } | { apply: "environment"; name: string;   value: string; } | { apply: "keep_alive"; } | { apply: "provisioned_concurrency"; envs: number; } | { apply: "no_db_proxy"; } | { apply: "db_proxy"; } | { apply: "ping"; every_s: number; };
 
 /** A run in numbers. */
 export interface Summary {

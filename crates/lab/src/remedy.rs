@@ -30,8 +30,15 @@ pub fn remedied(experiment: &Experiment, base: &str, change: &Change) -> Option<
             format!("pc-{envs}")
         }
         Change::NoDbProxy => {
-            without_proxy(experiment, &mut variant)?;
+            variant.db_proxy.as_ref()?;
+            meet(experiment, &mut variant, None)?;
             "no-proxy".to_owned()
+        }
+        Change::DbProxy => {
+            let proxy =
+                experiment.region.database.as_ref()?.proxy.first().filter(|_| variant.db_proxy.is_none())?;
+            meet(experiment, &mut variant, Some(&proxy.name))?;
+            "proxy".to_owned()
         }
         Change::Ping { every_s } => {
             variant.ping_s = Some(every_s * experiment.time_scale);
@@ -49,16 +56,15 @@ fn keep_alive(variant: &mut Variant) {
     *options = format!("{options} {KEEP_ALIVE}").trim_start().to_owned();
 }
 
-/// The function is told of the database where it was told of the proxy.
-fn without_proxy(experiment: &Experiment, variant: &mut Variant) -> Option<()> {
+/// The function is told of that proxy, or of the database itself, where it was told of the one or the other.
+fn meet(experiment: &Experiment, variant: &mut Variant, proxy: Option<&str>) -> Option<()> {
     let database = experiment.region.database.as_ref()?;
-    let proxy = variant.db_proxy.take()?;
-    let region = &experiment.region.name;
-    let direct = database.variables(None, region);
-    for (told, own) in database.variables(Some(&proxy), region).into_iter().zip(direct) {
+    let before = std::mem::replace(&mut variant.db_proxy, proxy.map(str::to_owned));
+    let told = |proxy| database.variables(proxy, &experiment.region.name);
+    for (was, is) in told(before.as_deref()).into_iter().zip(told(proxy)) {
         let environment = &mut variant.function.environment;
-        if environment.get(told.0) == Some(&told.1) {
-            environment.insert(own.0.to_owned(), own.1);
+        if environment.get(was.0) == Some(&was.1) {
+            environment.insert(is.0.to_owned(), is.1);
         }
     }
     Some(())
@@ -97,7 +103,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_proxy_the_function_meets_the_database() {
+    fn with_and_without_a_proxy_the_function_meets_the_other() {
         let experiment = experiment();
         let direct = remedied(&experiment, "b", &Change::NoDbProxy).expect("a variant");
         let [a, b] = experiment.variants.as_slice() else { panic!("two variants") };
@@ -105,5 +111,9 @@ mod tests {
         assert_eq!(direct.function.environment, a.function.environment);
         assert_eq!((direct.name.as_str(), direct.db_proxy), ("b-no-proxy", None));
         assert!(remedied(&experiment, "a", &Change::NoDbProxy).is_none());
+        let shared = remedied(&experiment, "a", &Change::DbProxy).expect("a variant");
+        assert_eq!(shared.function.environment, b.function.environment);
+        assert_eq!((shared.name.as_str(), shared.db_proxy.as_deref()), ("a-proxy", Some("pool")));
+        assert!(remedied(&experiment, "b", &Change::DbProxy).is_none());
     }
 }

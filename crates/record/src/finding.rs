@@ -108,6 +108,8 @@ pub enum Change {
     },
     /// Straight to the database.
     NoDbProxy,
+    /// Through the first of the database's proxies.
+    DbProxy,
     /// An invocation whenever it has been idle for so long.
     Ping {
         /// Seconds, as the run's clocks went.

@@ -17,7 +17,7 @@ struct Trial {
     variant: Variant,
     measure: Measure,
     cause: String,
-    predicted_ms: f64,
+    predicted_ms: Option<f64>,
 }
 
 /// What a saving is of.
@@ -34,9 +34,10 @@ impl Measure {
     fn of(change: &Change) -> Measure {
         match change {
             Change::Memory { .. } | Change::Environment { .. } | Change::KeepAlive => Measure::P50,
-            Change::ProvisionedConcurrency { .. } | Change::NoDbProxy | Change::Ping { .. } => {
-                Measure::ClientMean
-            }
+            Change::ProvisionedConcurrency { .. }
+            | Change::NoDbProxy
+            | Change::DbProxy
+            | Change::Ping { .. } => Measure::ClientMean,
         }
     }
 
@@ -90,7 +91,7 @@ pub fn verify(
     Ok(())
 }
 
-/// What a remedy was said to save, and what it saved, ms. Absent: nothing ran.
+/// What a remedy was said to save, and what it saved, ms. Absent: nothing was said, or nothing ran.
 #[derive(Debug, Serialize)]
 struct Tried {
     variant: String,
@@ -99,7 +100,7 @@ struct Tried {
     measure: Measure,
     before_ms: Option<f64>,
     after_ms: Option<f64>,
-    predicted_ms: f64,
+    predicted_ms: Option<f64>,
     measured_ms: Option<f64>,
 }
 
@@ -125,7 +126,7 @@ fn trial(experiment: &Experiment, finding: &Finding) -> Option<Trial> {
     let (base, change) = (finding.variant.clone()?, remedy.change.as_ref()?);
     let variant = remedied(experiment, &base, change)?;
     let measure = Measure::of(change);
-    Some(Trial { base, variant, measure, cause: finding.kind.clone(), predicted_ms: remedy.saves_ms? })
+    Some(Trial { base, variant, measure, cause: finding.kind.clone(), predicted_ms: remedy.saves_ms })
 }
 
 fn table(tried: &[Tried]) -> String {
@@ -135,11 +136,10 @@ fn table(tried: &[Tried]) -> String {
         .iter()
         .for_each(|title| table.column(title, Align::Right));
     for t in tried {
-        let ratio = t.measured_ms.filter(|saved| *saved > 0.0).map(|saved| t.predicted_ms / saved);
+        let measured = t.measured_ms.filter(|saved| *saved > 0.0);
+        let ratio = t.predicted_ms.zip(measured).map(|(said, saved)| said / saved);
         let mut cells = vec![t.variant.clone(), t.cause.clone(), t.remedy.clone()];
-        cells.extend(
-            [t.before_ms, t.after_ms, Some(t.predicted_ms), t.measured_ms, ratio].map(number_or_dash),
-        );
+        cells.extend([t.before_ms, t.after_ms, t.predicted_ms, t.measured_ms, ratio].map(number_or_dash));
         table.row(cells);
     }
     format!(

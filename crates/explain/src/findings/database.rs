@@ -126,7 +126,7 @@ fn storm(look: &Look<'_>, counts: &DatabaseCounts, setting: &DatabaseSetting, ke
             .with("per_invocation", per_invocation, "1")
             .with("peak", counts.peak as f64, "1")
             .with("max_connections", f64::from(max), "1")
-            .remedy(remedy),
+            .remedy(Remedy { change: Some(Change::DbProxy), ..remedy }),
     )
 }
 
