@@ -110,6 +110,7 @@ const STAGES: &[Stage] = &[
     ),
     // Of the experiments above, from what they have written.
     stage("parts", 2, Count::Closing, &["xtask/check-parts"]),
+    stage("otlp", 2, Count::Closing, &["conformance/otlp/check"]),
     // T1's shares, means and histograms, where nobody else is at work; T2 too in `make bench` (`danki validate`).
     optional("validate-t1", 5, QUIET, &[DANKI, "validate", "--only", "t1", "--quick"]),
     // Last: it fails if anything above left a process, cgroup, mount or TUN behind.

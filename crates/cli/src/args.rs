@@ -354,6 +354,12 @@ pub struct Trace {
     /// Print JSON, as X-Ray's BatchGetTraces gives it.
     #[arg(long)]
     pub json: bool,
+    /// Send all traces of the run to an OpenTelemetry collector, over OTLP/HTTP: http://localhost:4318
+    #[arg(long, value_name = "URL", conflicts_with_all = ["id", "filter", "map", "json"])]
+    pub otlp: Option<String>,
+    /// A header for the collector, 'name: value'; may be repeated
+    #[arg(long, value_name = "HEADER", requires = "otlp")]
+    pub header: Vec<String>,
 }
 
 #[derive(Debug, clap::Args)]

@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -315,4 +315,64 @@ fn a_python_function_is_profiled() {
     assert!(modules.iter().any(|ms| *ms > 0.0) && modules.contains(&0.0), "{verdicts:?}");
     assert!(verdicts.iter().all(|v| v["created_socket"] == false && v["gc_ms"].is_null()), "{verdicts:?}");
     assert_eq!(fs::read_dir(out.join("profiles/python")).expect("there").count(), 2);
+}
+
+/// A collector that takes one request: what it was sent, and what it answers.
+fn collector(answer: String) -> (String, std::thread::JoinHandle<String>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("loopback");
+    let address = format!("http://{}", listener.local_addr().expect("loopback"));
+    let served = std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().expect("loopback");
+        stream.set_read_timeout(Some(Duration::from_secs(20))).expect("loopback");
+        let (mut got, mut buffer) = (Vec::new(), [0; 4096]);
+        // The body ends where JSON does.
+        while !got.ends_with(b"}") {
+            let length = stream.read(&mut buffer).expect("loopback");
+            assert!(length > 0, "it has all been said");
+            got.extend_from_slice(&buffer[..length]);
+        }
+        stream.write_all(answer.as_bytes()).expect("loopback");
+        String::from_utf8(got).expect("loopback")
+    });
+    (address, served)
+}
+
+#[test]
+fn traces_are_sent_to_a_collector() {
+    let dir = tempfile::tempdir().unwrap();
+    let spans = r#"{"resourceSpans":[{"resource":{},"scopeSpans":[{"scope":{},"spans":[{"name":"a"},{"name":"b"}]}]}]}"#;
+    fs::write(dir.path().join("trace.otlp.json"), spans).unwrap();
+    let push = |url: &str| {
+        danki()
+            .arg("trace")
+            .arg(dir.path())
+            .args(["--otlp", url, "--header", "x-key: secret"])
+            .output()
+            .unwrap()
+    };
+
+    let said = r#"{"partialSuccess":{"rejectedSpans":"1"}}"#;
+    let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\n\r\n{said}", said.len());
+    let (url, served) = collector(answer);
+    let output = push(&url);
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(String::from_utf8_lossy(&output.stdout).contains("2 spans sent"), "{output:?}");
+    assert!(String::from_utf8_lossy(&output.stdout).contains("rejected 1"), "{output:?}");
+    let got = served.join().unwrap();
+    assert!(got.starts_with("POST /v1/traces HTTP/1.1\r\n"), "{got}");
+    assert!(got.contains("content-type: application/json") && got.contains("x-key: secret"), "{got}");
+    assert!(got.ends_with(spans), "{got}");
+
+    let (url, served) =
+        collector("HTTP/1.1 503 Service Unavailable\r\ncontent-length: 4\r\n\r\nfull".to_owned());
+    let refused = push(&url);
+    assert_eq!(refused.status.code(), Some(3));
+    assert!(
+        String::from_utf8_lossy(&refused.stderr).contains("503 Service Unavailable: full"),
+        "{refused:?}"
+    );
+    served.join().unwrap();
+    assert_eq!(push("localhost:4318").status.code(), Some(2));
+    fs::remove_file(dir.path().join("trace.otlp.json")).unwrap();
+    assert_eq!(push("http://localhost:1").status.code(), Some(2), "there is nothing to send");
 }

@@ -12,6 +12,7 @@ mod import;
 mod invoke;
 mod layer;
 mod logs;
+mod push;
 mod report;
 mod revision;
 mod run;

@@ -1,5 +1,6 @@
 //! `danki trace`: the traces of a run, as X-Ray would have them and with what danki saw on the wire.
 
+use super::push::push;
 use crate::args::Trace as Arguments;
 use crate::exit::{Exit, Failure};
 use crate::terminal;
@@ -18,6 +19,9 @@ const MAX_EVENTS: usize = 2_000_000;
 /// Prints one trace as a tree, or of all, or of those that a filter takes, tables and how long they took, or who calls whom; or the same
 /// as JSON.
 pub fn trace(args: &Arguments) -> Result<Exit, Failure> {
+    if let Some(url) = &args.otlp {
+        return push(&args.run, url, &args.header).map(|()| Exit::Fine);
+    }
     let manifest: Manifest = read_json(&args.run.join("manifest.json"))?;
     let events = read_events(&args.run.join("events.jsonl"))?;
     let all = traces(&Run { events: &events, epoch_offset_ns: manifest.epoch_offset_ns });
