@@ -14,7 +14,7 @@ PYTHON_FUNCTIONS := $(patsubst %/requirements.txt,%/.deps/installed,$(wildcard f
 
 help:
 	@echo 'make demo       build, then S1 and S3 beside the published figures (4 min after the build)'
-	@echo 'make test       every check, with the count at the end (about 20 min in a fresh clone, on 2 cores)'
+	@echo 'make test       every check, with the count at the end (20 to 30 min in a fresh clone, on 2 cores)'
 	@echo 'make bench      what the instrument itself costs: link, envs, overhead; validation against T1 and T2'
 	@echo 'make race       danki against its peers; the benchmarks carry them, interleaved'
 	@echo 'make soak       long fuzzing, an hour of the secrets extension, real-time experiments, database drivers, audit of dependencies'
