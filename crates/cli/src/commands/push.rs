@@ -6,8 +6,9 @@ use http_body_util::{BodyExt, Full, Limited};
 use hyper::body::Bytes;
 use hyper::header::CONTENT_TYPE;
 use hyper::{Request, Uri};
-use hyper_rustls::HttpsConnectorBuilder;
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::rt::TokioExecutor;
 use serde_json::{Value, json};
 use std::path::Path;
@@ -31,10 +32,11 @@ pub fn push(run: &Path, url: &str, headers: &[String]) -> Result<(), Failure> {
     let headers = headers.iter().map(|header| pair(header)).collect::<Result<Vec<_>, _>>()?;
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let runtime = runtime.map_err(|error| Failure::machine(format!("no async runtime: {error}")))?;
+    let client = collector(&url)?;
     let (mut sent, mut rejected) = (0, 0);
     for part in parts(&all) {
         sent += count(&part);
-        rejected += runtime.block_on(post(&url, &headers, part.to_string()))?;
+        rejected += runtime.block_on(post(&client, &url, &headers, part.to_string()))?;
     }
     let of_them = if rejected > 0 { format!(", of which it rejected {rejected}") } else { String::new() };
     terminal::print(&format!("{sent} spans sent to {url}{of_them}\n"));
@@ -84,25 +86,33 @@ fn count(part: &Value) -> usize {
     part["resourceSpans"][0]["scopeSpans"][0]["spans"].as_array().map_or(0, Vec::len)
 }
 
-/// How many spans the collector rejected.
-async fn post(url: &Uri, headers: &[(&str, &str)], body: String) -> Result<u64, Failure> {
-    let failed = |why: String| {
-        Failure::machine(format!("{url}: {why}")).hint("is a collector there that takes OTLP over HTTP?")
-    };
+type Collector = Client<HttpsConnector<HttpConnector>, Full<Bytes>>;
+
+/// Connects to nothing yet; one connection serves all parts.
+fn collector(url: &Uri) -> Result<Collector, Failure> {
     let connector = HttpsConnectorBuilder::new()
         .with_native_roots()
-        .map_err(|error| failed(error.to_string()))?
+        .map_err(|error| failed(url, error.to_string()))?
         .https_or_http()
         .enable_http1()
         .build();
+    Ok(Client::builder(TokioExecutor::new()).build(connector))
+}
+
+fn failed(url: &Uri, why: String) -> Failure {
+    Failure::machine(format!("{url}: {why}")).hint("is a collector there that takes OTLP over HTTP?")
+}
+
+/// How many spans the collector rejected.
+async fn post(client: &Collector, url: &Uri, headers: &[(&str, &str)], body: String) -> Result<u64, Failure> {
+    let failed = |why: String| failed(url, why);
     let mut request = Request::post(url.clone()).header(CONTENT_TYPE, "application/json");
     for (name, value) in headers {
         request = request.header(*name, *value);
     }
     let request = request.body(Full::new(Bytes::from(body))).map_err(|error| failed(error.to_string()))?;
     let exchange = async {
-        let response = Client::builder(TokioExecutor::new()).build(connector).request(request).await;
-        let response = response.map_err(|error| failed(causes(&error)))?;
+        let response = client.request(request).await.map_err(|error| failed(causes(&error)))?;
         let status = response.status();
         let body = Limited::new(response.into_body(), LONGEST_ANSWER).collect().await;
         let said = body.map(|body| body.to_bytes()).unwrap_or_default();

@@ -51,7 +51,17 @@ impl Postgres {
                 }
                 None => self.without_connection(client, kind, length, rest, turn)?,
                 Some(server) if !server.takes_commands() => None,
-                Some(server) => self.command(client, server, kind, length, rest, turn)?,
+                Some(server) if server.batch == Batch::Failed && kind != b'S' => {
+                    forward(client, length, rest, turn)
+                }
+                Some(server) => {
+                    let before = turn.to_server.len();
+                    let used = self.command(client, server, kind, length, rest, turn)?;
+                    if turn.to_server.len() > before {
+                        server.follow_batch(kind);
+                    }
+                    used
+                }
             };
             match used {
                 Some(used) => at += used,
@@ -104,29 +114,6 @@ impl Postgres {
         rest: &[u8],
         turn: &mut Turn,
     ) -> Result<Option<usize>, WireError> {
-        if server.batch == Batch::Failed && kind != b'S' {
-            return Ok(forward(client, length, rest, turn));
-        }
-        let sent = turn.to_server.len();
-        let used = self.understood(client, server, kind, length, rest, turn)?;
-        match kind {
-            b'P' | b'B' | b'D' | b'E' | b'C' if turn.to_server.len() > sent => server.batch = Batch::Open,
-            // Commits what was open.
-            b'Q' | b'F' if turn.to_server.len() > sent => server.batch = Batch::None,
-            _ => {}
-        }
-        Ok(used)
-    }
-
-    fn understood(
-        &mut self,
-        client: &mut Client,
-        server: &mut Server,
-        kind: u8,
-        length: usize,
-        rest: &[u8],
-        turn: &mut Turn,
-    ) -> Result<Option<usize>, WireError> {
         match kind {
             b'Q' => self.query(client, server, length, rest, turn),
             b'P' => self.parse(client, server, length, rest, turn),
@@ -149,7 +136,6 @@ impl Postgres {
                 Ok(Some(length))
             }
             b'S' => {
-                server.batch = Batch::None;
                 server.expect.push_back(Expect::Sync);
                 turn.began += 1;
                 Ok(forward(client, length, rest, turn))

@@ -154,11 +154,11 @@ impl Postgres {
     }
 }
 
-/// A client's number, as it is told: from it the client is found when its query is to be cancelled. Its lower half is where the client is
-/// kept, its upper half how many were kept there before: who comes next has another number.
+/// A client's number, as it is told: from it the client is found when its query is to be cancelled. The lower 20 bits are where the client
+/// is kept, more than there are descriptors; those above, how many were kept there before: who comes next has another number.
 const fn number(client: ClientId) -> u32 {
     let (place, times) = (client.0 as u32, (client.0 >> 32) as u32);
-    (((times & 0x7fff) << 16) | (place & 0xffff)).wrapping_add(1)
+    (((times & 0x7ff) << 20) | (place & 0xf_ffff)).wrapping_add(1)
 }
 
 impl Protocol for Postgres {

@@ -66,7 +66,7 @@ pub(crate) enum Batch {
 }
 
 /// What the database is told to prepare so that it refuses.
-const NO_SQL: &[u8] = b"SELECT refused_by_the_proxy\0\0\0";
+const UNPREPARABLE: &[u8] = b"SELECT refused_by_the_proxy\0\0\0";
 
 enum Step {
     /// Nothing has been said.
@@ -347,9 +347,19 @@ impl Server {
         self.prepared.clear();
     }
 
+    /// The database is told a message of this kind.
+    pub fn follow_batch(&mut self, kind: u8) {
+        match kind {
+            b'P' | b'B' | b'D' | b'E' | b'C' => self.batch = Batch::Open,
+            // Commits what was open, as a simple query or a function call does.
+            b'S' | b'Q' | b'F' => self.batch = Batch::None,
+            _ => {}
+        }
+    }
+
     /// Answers with `error`, as if the database had.
     pub fn refuse(&mut self, error: Vec<u8>, turn: &mut Turn) {
-        put_parse(&mut turn.to_server, b"danki_refused", NO_SQL);
+        put_parse(&mut turn.to_server, b"danki_refused", UNPREPARABLE);
         self.expect.push_back(Expect::Refused(error));
     }
 
